@@ -1,0 +1,33 @@
+import type { AssignmentId, BackendName, ExecutorName } from "./model/ids.ts";
+import type { JournalEvent } from "./model/state.ts";
+
+/** One entry of an assignment's history. Never holds a payload, credential, SPIFFE ID or environment. */
+export interface JournalEntry {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly event: JournalEvent;
+  readonly component: "scheduler" | "worker" | "lifecycle";
+  readonly backend: BackendName;
+  readonly assignment: AssignmentId;
+  /** Only on worker (executor) events; null where there is none. */
+  readonly executor: ExecutorName | null;
+  readonly phase: string | null;
+  /** 0 when none. */
+  readonly retryDelayMs: number;
+  readonly detail: string | null;
+}
+
+/**
+ * Where entries go: the log, the metrics, the events stream, the pages. Never throws and never
+ * blocks: a full or broken sink drops entries and counts them.
+ */
+export interface Journal {
+  /** Takes one entry. */
+  write(entry: JournalEntry): void;
+}
+
+/** An entry with its place in the events stream. */
+export interface StoredEntry extends JournalEntry {
+  /** Stream sequence in `CI_RUNNER_EVENTS`. */
+  readonly seq: number;
+}

@@ -1,0 +1,30 @@
+import type { AssignmentId, BackendName, TaskId } from "./ids.ts";
+
+/** Who the job is, derived from Gitea's trusted task context only (SPEC 6). */
+export interface Identity {
+  /** `spiffe://<trust domain>/ci/<owner>/<repo>/<job key>`, or `/ci-fork/...`. */
+  readonly spiffeId: string;
+  /** True if the code may come from outside the repository. */
+  readonly fork: boolean;
+}
+
+/**
+ * What is known of an assignment without its payload. Holds no secret, so it may be logged, put
+ * into labels, records and pages, and outlives the payload.
+ */
+export interface AssignmentInfo {
+  readonly id: AssignmentId;
+  readonly taskId: TaskId;
+  readonly backend: BackendName;
+  readonly identity: Identity;
+  /** `owner/name` as Gitea writes it. */
+  readonly repository: string;
+  /** Key of the job in its workflow. */
+  readonly job: string;
+  /** Gitea's run id; null when only metadata is left. */
+  readonly runId: string | null;
+  /** Page of the job at Gitea; null when unknown. */
+  readonly giteaUrl: string | null;
+  /** Gitea's own base URL as jobs must see it, without a trailing slash. */
+  readonly serverUrl: string | null;
+}

@@ -1,0 +1,62 @@
+import type { AssignmentInfo } from "./model/assignment_info.ts";
+import type { AssignmentId } from "./model/ids.ts";
+import type { Claim, StepSnapshot } from "./model/record.ts";
+import type { Result } from "./model/reason.ts";
+import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
+
+/** What the controller lays out for executors at the facade (SPEC 11, registry). */
+export interface Offers {
+  /** Idempotent for the same task; returns `conflict` when another task or identity holds the id. */
+  offer(info: AssignmentInfo, task: Task): "offered" | "conflict";
+  /** Restores a claimed one after a restart: no payload, reports only. */
+  recoverClaimed(
+    info: AssignmentInfo,
+    claim: {
+      readonly claim: Claim;
+      readonly logOffset: number;
+      readonly steps: readonly StepSnapshot[];
+    },
+  ): void;
+  /** Forgets it: later calls of its executor are refused (late log rows are forwarded for 60 s). */
+  remove(id: AssignmentId): void;
+}
+
+/** Answer to a claim. `wait` = not now, ask again; `refused` = never. */
+export type ClaimAnswer =
+  | { readonly kind: "granted"; readonly logOffset: number }
+  | { readonly kind: "wait" }
+  | { readonly kind: "refused"; readonly why: string };
+
+/** What a gate says every 10 s. */
+export interface Heartbeat {
+  readonly gate: string;
+  /** True once its runner has the task. */
+  readonly holdsTask: boolean;
+}
+
+/**
+ * What the facade tells the controller, and asks of it. The facade has authenticated the caller
+ * (SPIFFE ID and capability) for exactly this assignment. Never throws but on abort.
+ */
+export interface ExecutorEvents {
+  /**
+   * The executor's runner asks for its task. Records the claim (compare-and-set) and the log offset
+   * before it answers `granted`; waits up to the signal for the assignment to become ready.
+   */
+  claim(id: AssignmentId, gate: string, signal: AbortSignal): Promise<ClaimAnswer>;
+  /** First Update* after a claim was forwarded: the runner surely holds the task. */
+  updated(id: AssignmentId): void;
+  /** Steps as last forwarded to Gitea, indexes shifted. */
+  stepsForwarded(id: AssignmentId, steps: readonly StepSnapshot[]): void;
+  /** Gitea accepted the final UpdateTask (or said for good that the task is unknown). */
+  finalAccepted(id: AssignmentId, result: Result): void;
+  /** The gate lives. */
+  heartbeat(id: AssignmentId, beat: Heartbeat): void;
+  /** The executor is being terminated: a success that comes now is not believed. */
+  terminating(id: AssignmentId, why: string): void;
+  /** The gate is about to exit; `delivered` tells whether a final state was accepted. */
+  exited(
+    id: AssignmentId,
+    exit: { readonly delivered: boolean; readonly code: number; readonly detail: string },
+  ): void;
+}

@@ -1,0 +1,34 @@
+import type { BackendName } from "./model/ids.ts";
+import type { ReasonCode } from "./model/reason.ts";
+import type { JournalEvent } from "./model/state.ts";
+
+/**
+ * Measurements (SPEC 16). Label values are bounded by their types. Gauges that describe a state
+ * (assignments, slots, parked) are read from the views when they are scraped, not kept here.
+ */
+export interface Recorder {
+  fetched(result: "task" | "empty" | "throttled" | "error"): void;
+  published(result: "stored" | "duplicate" | "error"): void;
+  transition(backend: BackendName, event: JournalEvent): void;
+  phase(backend: BackendName, phase: string, seconds: number): void;
+  facadeRequest(method: string, code: string, seconds: number): void;
+  executorFailed(backend: BackendName, reason: ReasonCode): void;
+  recovered(backend: BackendName, count: number): void;
+  svidExpiry(at: number): void;
+  watchEvent(source: string): void;
+  slotLeak(): void;
+}
+
+/** Measures nothing. */
+export const noRecorder: Recorder = {
+  fetched() {},
+  published() {},
+  transition() {},
+  phase() {},
+  facadeRequest() {},
+  executorFailed() {},
+  recovered() {},
+  svidExpiry() {},
+  watchEvent() {},
+  slotLeak() {},
+};
