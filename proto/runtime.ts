@@ -4,6 +4,7 @@
 export {
   clone,
   create,
+  type DescService,
   fromBinary,
   fromJson,
   type JsonObject,
