@@ -108,7 +108,7 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
     case "final_accepted":
       return finalAccepted(state, event.result);
     case "settled":
-      return settled(state);
+      return settled(state, event.result);
     case "executor_ended":
       return presenceChanged(state, "ended");
     case "executor_gone":
@@ -318,18 +318,19 @@ function presenceOf(state: State): Presence {
   }
 }
 
-function settled(state: State): Decision {
+function settled(state: State, stored: Result | undefined): Decision {
   if (state.kind !== "settling") return same(state);
+  const result = stored ?? state.result;
   const terminal: State = {
     kind: "terminal",
-    result: state.result,
+    result,
     executor: state.executor,
     presence: state.presence,
     // We delete the executor ourselves, at once: there is nothing to mark for later.
     marker: "moot",
     message: state.message,
   };
-  const effects: Effect[] = [journal("terminal", 0, state.result)];
+  const effects: Effect[] = [journal("terminal", 0, result)];
   if (state.message === "in_hand") {
     effects.push(
       state.shown === "invalid"

@@ -117,8 +117,11 @@ export type Event =
   | { readonly kind: "message_gone" }
   /** Gitea accepted the runner's final UpdateTask. */
   | { readonly kind: "final_accepted"; readonly result: Result }
-  /** Gitea accepted the final state that we sent ourselves (or says the task is not known any more). */
-  | { readonly kind: "settled" }
+  /**
+   * Gitea accepted the final state that we sent ourselves (or says the task is not known any more).
+   * `result` is what Gitea has stored, when that is another one: its first final state wins.
+   */
+  | { readonly kind: "settled"; readonly result?: Result }
   | { readonly kind: "executor_ended" }
   | { readonly kind: "executor_gone" }
   /** The backend holds the durable terminal marker. */

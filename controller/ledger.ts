@@ -1,0 +1,147 @@
+import type { Clock } from "../lib/clock.ts";
+import { createEntry, type Entry } from "./entry.ts";
+import type { Journal, JournalEntry } from "./journal.ts";
+import type { AssignmentInfo } from "./model/assignment_info.ts";
+import { decide, type Delays } from "./model/decide.ts";
+import type { AssignmentId, BackendName } from "./model/ids.ts";
+import type { Effect, Event, State } from "./model/state.ts";
+import type { Pool } from "./pool.ts";
+
+/** Called after each change; must not throw. */
+export type LedgerListener = (entry: Entry) => void;
+
+/**
+ * All live assignments, and the last ended ones. Every move goes through {@link Ledger.dispatch}:
+ * decide, apply, journal, then hand the effects to `run`. Dispatch is synchronous, so that two events
+ * of one assignment never interleave.
+ */
+export interface Ledger {
+  get(id: AssignmentId): Entry | undefined;
+  /** Live and recently ended entries, oldest first. */
+  entries(): Iterable<Entry>;
+  /** Adds an entry in a state that is not reached by an event: stored after the publish, or recovered. */
+  add(info: AssignmentInfo, state: State, at: number): Entry;
+  /** Lets an event happen to an assignment; unknown ids are ignored. */
+  dispatch(id: AssignmentId, event: Event): void;
+  /** Adds to the assignment's history and passes it on. */
+  write(entry: JournalEntry): void;
+  /** Says that something else than the state of an entry has changed. */
+  touch(entry: Entry): void;
+  /** Calls back after every change, until the signal aborts. */
+  subscribe(listener: LedgerListener, signal: AbortSignal): void;
+}
+
+/** Makes a {@link Ledger}; it keeps the last `keepEnded` ended assignments. */
+export function createLedger(deps: {
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly pools: Readonly<Record<BackendName, Pool>>;
+  readonly delays: Delays;
+  /** Runs one effect; its outcome comes back through `dispatch`. Must not throw. */
+  run(entry: Entry, effect: Exclude<Effect, { kind: "journal" }>): void;
+  readonly keepEnded?: number;
+}): Ledger {
+  const { clock, pools } = deps;
+  const keepEnded = deps.keepEnded ?? 1_000;
+  const entries = new Map<AssignmentId, Entry>();
+  const ended: AssignmentId[] = [];
+  const listeners = new Set<LedgerListener>();
+
+  const notify = (entry: Entry) => {
+    for (const listener of listeners) listener(entry);
+  };
+
+  const apply = (entry: Entry, state: State) => {
+    const now = clock.now();
+    const changed = state.kind !== entry.state.kind;
+    entry.state = state;
+    entry.updatedAt = now;
+    if (changed) {
+      entry.stateSince = now;
+      entry.phase.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
+      entry.phase = new AbortController();
+      if (state.kind === "settling" || state.kind === "parked" || state.kind === "stored") {
+        entry.attempt?.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
+      }
+    }
+    if ("result" in state) entry.result = state.result;
+    pools[entry.info.backend].observe(entry.info.id, state);
+    if (changed && state.kind === "cleaned") {
+      ended.push(entry.info.id);
+      if (ended.length > keepEnded) {
+        const oldest = ended.shift();
+        if (oldest !== undefined) entries.delete(oldest);
+      }
+    }
+  };
+
+  const ledger: Ledger = {
+    get: (id) => entries.get(id),
+    entries: () => entries.values(),
+    add(info, state, at) {
+      const entry = createEntry(info, state, at, clock.now());
+      entries.set(info.id, entry);
+      apply(entry, state);
+      notify(entry);
+      return entry;
+    },
+    dispatch(id, event) {
+      const entry = entries.get(id);
+      if (entry === undefined) return;
+      const now = clock.now();
+      const decision = decide(entry.state, event, now, deps.delays);
+      apply(entry, decision.state);
+      if (decision.waiting !== undefined) setReason(entry, decision.waiting, now);
+      for (const effect of decision.effects) {
+        if (effect.kind === "journal") {
+          ledger.write({
+            at: now,
+            event: effect.event,
+            component: "worker",
+            backend: entry.info.backend,
+            assignment: id,
+            executor: null,
+            phase: null,
+            retryDelayMs: effect.retryDelayMs,
+            detail: effect.detail,
+          });
+        } else deps.run(entry, effect);
+      }
+      notify(entry);
+    },
+    write(item) {
+      const entry = entries.get(item.assignment);
+      if (entry !== undefined) {
+        entry.journal.push(item);
+        // A job that waits for days must not fill the memory with its retries.
+        if (entry.journal.length > MAX_JOURNAL) entry.journal.splice(1, 1);
+      }
+      deps.journal.write(item);
+    },
+    touch(entry) {
+      entry.updatedAt = clock.now();
+      notify(entry);
+    },
+    subscribe(listener, signal) {
+      if (signal.aborted) return;
+      listeners.add(listener);
+      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+    },
+  };
+  return ledger;
+}
+
+const MAX_JOURNAL = 500;
+
+function setReason(
+  entry: Entry,
+  waiting: { readonly code: NonNullable<Entry["reason"]>["code"]; readonly detail: string } | null,
+  now: number,
+): void {
+  if (waiting === null) {
+    entry.reason = null;
+    return;
+  }
+  const since = entry.reason?.code === waiting.code ? entry.reason.since : now;
+  entry.reason = { ...waiting, since };
+}
