@@ -4,6 +4,7 @@
 export {
   clone,
   create,
+  type DescMessage,
   type DescService,
   fromBinary,
   fromJson,

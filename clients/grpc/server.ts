@@ -1,0 +1,125 @@
+import { Buffer } from "node:buffer";
+import {
+  type handleServerStreamingCall,
+  Server,
+  ServerCredentials,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import { GrpcError, grpcNumber } from "./grpc_error.ts";
+import type { Method } from "./method.ts";
+
+/** What a handler sees of one call. */
+export interface ServerCall {
+  /** Aborts when the client goes or the server closes. */
+  readonly signal: AbortSignal;
+  /** First value of a metadata key; undefined without one. */
+  metadata(key: string): string | undefined;
+}
+
+/** A server-streaming method and what answers it. Throw {@link GrpcError} to end with its status. */
+export interface StreamHandler {
+  add(server: GrpcStreams): void;
+}
+
+/** Where {@link streamHandler} registers itself. */
+export interface GrpcStreams {
+  stream<I, O>(
+    method: Method<I, O>,
+    answer: (request: I, call: ServerCall) => AsyncIterable<O>,
+  ): void;
+}
+
+/** Pairs a method with its handler. The stream ends with OK when the iteration does. */
+export function streamHandler<I, O>(
+  method: Method<I, O>,
+  answer: (request: I, call: ServerCall) => AsyncIterable<O>,
+): StreamHandler {
+  return { add: (server) => server.stream(method, answer) };
+}
+
+/**
+ * Serves gRPC on a unix socket, without TLS. The path must be at most 107 bytes long and not exist.
+ * Disposing ends every call and removes the socket. Throws an `Error` when it cannot listen.
+ */
+export async function serveUnix(
+  path: string,
+  handlers: readonly StreamHandler[],
+): Promise<AsyncDisposable> {
+  const server = new Server();
+  const closing = new AbortController();
+  const services: GrpcStreams = {
+    stream(method, answer) {
+      const handle: handleServerStreamingCall<
+        ReturnType<typeof method.request.decode>,
+        ReturnType<typeof method.response.decode>
+      > = async (call) => {
+        const gone = new AbortController();
+        call.on("cancelled", () => gone.abort(new DOMException("The client went", "AbortError")));
+        const signal = AbortSignal.any([gone.signal, closing.signal]);
+        try {
+          const metadata = (key: string) => {
+            const value = call.metadata.get(key)[0];
+            return typeof value === "string" ? value : undefined;
+          };
+          for await (const message of answer(call.request, { signal, metadata })) {
+            if (!call.write(message)) await drained(call, signal);
+          }
+          call.end();
+        } catch (error) {
+          if (gone.signal.aborted) return;
+          const { code, message } = GrpcError.from(error);
+          call.emit("error", { code: grpcNumber(code), details: message });
+        }
+      };
+      const [, service = "", name = ""] = method.path.split("/");
+      const definition: ServiceDefinition = {
+        [name]: {
+          path: method.path,
+          requestStream: false,
+          responseStream: true,
+          requestSerialize: (message) => buffer(method.request.encode(message)),
+          requestDeserialize: method.request.decode,
+          responseSerialize: (message) => buffer(method.response.encode(message)),
+          responseDeserialize: method.response.decode,
+        },
+      };
+      if (service === "" || name === "") {
+        throw new TypeError(`Serve gRPC: bad path "${method.path}"`);
+      }
+      const implementation: UntypedServiceImplementation = { [name]: handle };
+      server.addService(definition, implementation);
+    },
+  };
+  for (const handler of handlers) handler.add(services);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => {
+      if (error === null) resolve();
+      else reject(new Error(`Serve gRPC on "${path}": ${error.message}`, { cause: error }));
+    });
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort(new GrpcError("UNAVAILABLE", "the server is closing"));
+      await new Promise<void>((resolve) => {
+        server.tryShutdown(() => resolve());
+        // Sessions of clients that keep calling would hold a graceful shutdown for ever.
+        server.forceShutdown();
+      });
+    },
+  };
+}
+
+function drained(
+  call: { once(event: "drain", listener: () => void): unknown },
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    call.once("drain", resolve);
+  });
+}
+
+function buffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
