@@ -181,6 +181,8 @@ export interface OperationView {
 
 export interface StatusView {
   readonly version: string;
+  /** When Gitea is asked next; null or absent while that is not known (standby, a fetch in flight). */
+  readonly nextFetchAt?: string | null;
   readonly profile: "embedded" | "production";
   readonly leader: LeaderView;
   readonly sources: Readonly<Record<SourceName, SourceView>>;
@@ -196,7 +198,7 @@ export interface Page<T> {
   readonly total: number;
 }
 
-/** Query of a page; `cursor` is opaque and comes from `nextCursor`. */
+/** Query of a page; `cursor` is opaque, made of `[A-Za-z0-9_-]`, and comes from `nextCursor`. */
 export interface PageQuery {
   readonly limit: number;
   readonly cursor: string | null;
@@ -219,6 +221,11 @@ export interface Views {
   status(): StatusView;
   backends(): readonly BackendView[];
   backend(name: BackendName): BackendView | undefined;
+  /**
+   * Live and ended ones. Order: by time of hand-out, oldest first (stored ones by stream sequence);
+   * with `state` `cleaned` or `invalid`, newest first. `repository` is `owner/name`, compared without
+   * case. Rejects with a `RangeError` when the cursor is not one of its own.
+   */
   assignments(
     query: PageQuery & {
       readonly backend?: BackendName;
