@@ -19,6 +19,7 @@ export interface SourceView {
 /** Names of the sources. */
 export type SourceName = "gitea" | "nats" | "kubernetes" | "spire" | "opensandbox";
 
+/** Who leads, and the Lease's fields where there is one. */
 export interface LeaderView {
   readonly mode: "kubernetes" | "none";
   readonly holder: string | null;
@@ -37,6 +38,7 @@ export interface LeaderView {
   }[];
 }
 
+/** One backend: slots, queue, what operators have set, failures of the last hour. */
 export interface BackendView {
   readonly name: BackendName;
   readonly label: string;
@@ -69,6 +71,7 @@ export interface BackendView {
   }[];
 }
 
+/** One assignment as lists show it. */
 export interface AssignmentView {
   readonly id: AssignmentId;
   readonly taskId: string;
@@ -99,6 +102,7 @@ export interface AssignmentView {
   readonly epoch: number | null;
 }
 
+/** One event of an assignment's timeline. */
 export interface EventView {
   readonly seq: number | null;
   readonly at: string;
@@ -112,6 +116,7 @@ export interface EventView {
   readonly detail: string | null;
 }
 
+/** One phase of an assignment, beside what is usual for it. */
 export interface PhaseView {
   readonly name: string;
   readonly startedAt: string;
@@ -121,12 +126,14 @@ export interface PhaseView {
   readonly p95Ms: number | null;
 }
 
+/** One assignment with its timeline. */
 export interface AssignmentDetailView extends AssignmentView {
   readonly events: readonly EventView[];
   readonly phases: readonly PhaseView[];
   readonly lastLines: readonly string[];
 }
 
+/** One executor, ours or not. */
 export interface ExecutorView {
   readonly name: string;
   readonly uid: string | null;
@@ -146,11 +153,13 @@ export interface ExecutorView {
   } | null;
 }
 
+/** One event of the history over all assignments. */
 export interface HistoryEntryView extends EventView {
   readonly assignmentId: string;
   readonly backend: BackendName;
 }
 
+/** One action somebody took, or was refused. */
 export interface AuditView {
   readonly id: string;
   readonly at: string;
@@ -166,6 +175,7 @@ export interface AuditView {
   readonly error: string | null;
 }
 
+/** One action that takes time. */
 export interface OperationView {
   readonly id: string;
   readonly action: string;
@@ -179,6 +189,7 @@ export interface OperationView {
   readonly error: string | null;
 }
 
+/** Everything of the first page but its jobs. */
 export interface StatusView {
   readonly version: string;
   /** When Gitea is asked next; null or absent while that is not known (standby, a fetch in flight). */
@@ -211,7 +222,11 @@ export type Change =
     readonly old: AssignmentView | null;
     readonly new: AssignmentView | null;
   }
-  | { readonly kind: "executor"; readonly old: ExecutorView | null; readonly new: ExecutorView | null }
+  | {
+    readonly kind: "executor";
+    readonly old: ExecutorView | null;
+    readonly new: ExecutorView | null;
+  }
   | { readonly kind: "backend"; readonly old: BackendView | null; readonly new: BackendView }
   | { readonly kind: "leader"; readonly old: LeaderView | null; readonly new: LeaderView }
   | { readonly kind: "operation"; readonly old: OperationView | null; readonly new: OperationView };
