@@ -1,0 +1,201 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { TaskGroup } from "../lib/task_group.ts";
+import { create } from "../proto/runtime.ts";
+import { TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
+import type { Entry } from "./entry.ts";
+import { type Gitea, GiteaError } from "./gitea.ts";
+import type { Ledger } from "./ledger.ts";
+import type { StepSnapshot } from "./model/record.ts";
+import type { ClaimAnswer, ExecutorEvents } from "./offers.ts";
+import type { RecordWriter } from "./record_writer.ts";
+import { fromWireResult, isGone } from "./settle.ts";
+
+/**
+ * The controller's half of the facade: claims, and what executors report.
+ *
+ * A claim goes through in this order, or not at all: waiting heartbeats stopped and awaited, Gitea
+ * asked whether the task still runs, the log's ack read, the claim recorded by compare-and-set, the
+ * state moved on, the task answered. Whoever comes second finds `claimedBy`.
+ */
+export function createClaims(deps: {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly tasks: TaskGroup;
+  readonly gitea: Gitea;
+  readonly ledger: Ledger;
+  readonly writer: RecordWriter;
+  /** Ends the heartbeats of a waiting task; resolves when none is under way. */
+  stopWaiting(entry: Entry): Promise<void>;
+  guard(): void;
+}): ExecutorEvents {
+  const { clock, ledger, writer, gitea } = deps;
+  const logger = deps.logger.child({ component: "worker" });
+
+  const ended = (entry: Entry, detail: string) =>
+    ledger.dispatch(entry.info.id, { kind: "cancelled", detail });
+
+  /** Gitea's view of the task: its log position, or null when the task has ended there. */
+  const lookAtGitea = async (entry: Entry, signal: AbortSignal): Promise<bigint | null> => {
+    const taskId = BigInt(entry.info.taskId);
+    try {
+      const [beat, log] = await Promise.all([
+        gitea.updateTask({ state: create(TaskStateSchema, { id: taskId }) }, { signal }),
+        gitea.updateLog({ taskId, index: 0n, rows: [], noMore: false }, { signal }),
+      ]);
+      const result = fromWireResult(beat.state?.result ?? 0);
+      if (result === null) return log.ackIndex;
+      ended(entry, `Gitea says the job has ended: ${result}`);
+    } catch (error) {
+      if (!(error instanceof GiteaError) || !(isGone(error) || error.code === "log_sealed")) {
+        throw error;
+      }
+      ended(entry, `Gitea does not know the job any more: ${error.message}`);
+    }
+    return null;
+  };
+
+  const record = async (entry: Entry, gate: string, signal: AbortSignal): Promise<ClaimAnswer> => {
+    await deps.stopWaiting(entry);
+    const ack = await lookAtGitea(entry, signal);
+    if (ack === null) return { kind: "refused", why: "the job has ended at Gitea" };
+    const state = entry.state;
+    if (state.kind !== "ready") return { kind: "wait" };
+    deps.guard();
+    const claim = { executor: state.executor, gate, at: clock.now() };
+    const written = await writer.change(
+      entry,
+      (r) => r.claimedBy !== null ? r : { ...r, claimedBy: claim, logOffset: Number(ack) },
+      signal,
+    );
+    if (written.claimedBy?.gate !== gate) {
+      return { kind: "refused", why: "another gate has claimed this job" };
+    }
+    ledger.dispatch(entry.info.id, { kind: "claim_recorded", executor: state.executor });
+    return entry.state.kind === "claimed"
+      ? { kind: "granted", logOffset: written.logOffset }
+      : { kind: "refused", why: "the job ended while it was being handed over" };
+  };
+
+  const again = (entry: Entry, gate: string): ClaimAnswer => {
+    const claimed = entry.record?.value;
+    return claimed?.claimedBy?.gate === gate
+      ? { kind: "granted", logOffset: claimed.logOffset }
+      : { kind: "refused", why: "another gate has claimed this job" };
+  };
+
+  /** Resolves at the next change of the entry's state, or at the end of the caller's patience. */
+  const nextChange = (entry: Entry, signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      const any = AbortSignal.any([entry.phase.signal, signal]);
+      if (any.aborted) return resolve();
+      any.addEventListener("abort", () => resolve(), { once: true });
+    });
+
+  const claim: ExecutorEvents["claim"] = async (id, gate, signal) => {
+    while (!signal.aborted) {
+      const entry = ledger.get(id);
+      if (entry === undefined) return { kind: "wait" };
+      switch (entry.state.kind) {
+        case "ready": {
+          if (entry.claiming !== null) {
+            await entry.claiming.catch(() => {});
+            break;
+          }
+          // The shield: once begun, a claim is finished whether or not the caller still listens.
+          const attempt = record(entry, gate, deps.tasks.signal);
+          entry.claiming = attempt;
+          try {
+            return await attempt;
+          } catch (error) {
+            logger.error("assignment processing error", { assignment: id, action: "claim", error });
+            return { kind: "wait" };
+          } finally {
+            entry.claiming = null;
+          }
+        }
+        case "claimed":
+        case "running":
+          return again(entry, gate);
+        case "stored":
+        case "parked":
+        case "admitted":
+        case "starting":
+          await nextChange(entry, signal);
+          break;
+        case "settling":
+        case "terminal":
+        case "cleaned":
+          return { kind: "refused", why: "the job has ended" };
+        default:
+          return entry.state satisfies never;
+      }
+    }
+    return { kind: "wait" };
+  };
+
+  const rememberSteps = (entry: Entry, steps: readonly StepSnapshot[]) => {
+    const known = entry.record?.value.steps;
+    if (known === undefined || !hasProgress(known, steps)) return;
+    deps.tasks.spawn("remember steps", async (signal) => {
+      if (entry.record === null) return;
+      await writer.change(entry, (r) => ({ ...r, steps }), signal);
+    });
+  };
+
+  const seen = (entry: Entry) => {
+    entry.heartbeatAt = clock.now();
+    entry.lastSeen = clock.monotonic();
+  };
+
+  return {
+    claim,
+    updated(id) {
+      const entry = ledger.get(id);
+      if (entry === undefined) return;
+      seen(entry);
+      ledger.dispatch(id, { kind: "held" });
+    },
+    stepsForwarded(id, steps) {
+      const entry = ledger.get(id);
+      if (entry !== undefined) rememberSteps(entry, steps);
+    },
+    finalAccepted(id, result) {
+      ledger.dispatch(id, { kind: "final_accepted", result });
+    },
+    heartbeat(id, beat) {
+      const entry = ledger.get(id);
+      if (entry === undefined) return;
+      seen(entry);
+      if (beat.holdsTask) ledger.dispatch(id, { kind: "held" });
+      else ledger.touch(entry);
+    },
+    terminating(id, why) {
+      const entry = ledger.get(id);
+      if (entry === undefined) return;
+      entry.terminating = why;
+      logger.warn("executor is being terminated", { assignment: id, detail: why });
+      ledger.touch(entry);
+    },
+    exited(id, exit) {
+      const entry = ledger.get(id);
+      if (entry === undefined) return;
+      logger.info("executor exits", { assignment: id, code: exit.code, delivered: exit.delivered });
+      if (!exit.delivered) {
+        const why = entry.terminating ?? exit.detail;
+        const detail = `the executor ended without a result (exit code ${exit.code}: ${why})`;
+        ledger.dispatch(id, { kind: "lost", code: "executor_lost", detail });
+      }
+      ledger.dispatch(id, { kind: "executor_ended" });
+    },
+  };
+}
+
+/** Log lengths move all the time; a write is worth it when a step started or ended. */
+function hasProgress(known: readonly StepSnapshot[], steps: readonly StepSnapshot[]): boolean {
+  return known.length !== steps.length || steps.some((step, i) => {
+    const before = known[i];
+    return before === undefined || before.result !== step.result ||
+      (before.startedAt > 0) !== (step.startedAt > 0);
+  });
+}

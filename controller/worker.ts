@@ -1,0 +1,195 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Backend, Executor, Metadata } from "./backend.ts";
+import { BackendError } from "./backend.ts";
+import type { Entry } from "./entry.ts";
+import type { JournalEntry } from "./journal.ts";
+import type { AssignmentInfo } from "./model/assignment_info.ts";
+import type { ExecutorName } from "./model/ids.ts";
+import type { ReasonCode } from "./model/reason.ts";
+import type { JournalEvent } from "./model/state.ts";
+import type { RecordWriter } from "./record_writer.ts";
+
+/** Labels, annotations and signature of executors; who may call an object ours. */
+export interface Ownership {
+  /** Metadata of the executor of an assignment, signed with the record's nonce. */
+  compose(name: ExecutorName, info: AssignmentInfo, nonce: string): Promise<Metadata>;
+  /** True if the object's signature is ours for this name and nonce. */
+  verify(name: ExecutorName, metadata: Metadata, nonce: string): Promise<boolean>;
+}
+
+/** What became of one `accept`. */
+export type Outcome =
+  | { readonly kind: "ready"; readonly executor: Executor }
+  | { readonly kind: "not_ready"; readonly code: ReasonCode; readonly detail: string }
+  | {
+    readonly kind: "backend_failed";
+    readonly code: ReasonCode;
+    readonly detail: string;
+    readonly executor: "none" | "possible";
+  }
+  | {
+    readonly kind: "executor_failed";
+    readonly code: ReasonCode;
+    readonly detail: string;
+    readonly failures: number;
+    readonly lastLines: readonly string[];
+  };
+
+/** Finds or makes the executor of an assignment and gives it its identity (SPEC 9). */
+export interface Worker {
+  readonly backend: Backend;
+  /** The executor's name: a function of instance and assignment. */
+  nameOf(info: AssignmentInfo): ExecutorName;
+  /**
+   * One round: find, create if absent, bind. `seen` is called as soon as the executor is known to
+   * exist. Expected troubles are outcomes; throws on abort, and when the record cannot be written.
+   */
+  accept(entry: Entry, seen: (executor: Executor) => void, signal: AbortSignal): Promise<Outcome>;
+  /** Deletes the executor of an assignment if it is there and ours. */
+  remove(entry: Entry, signal: AbortSignal): Promise<void>;
+}
+
+/** Makes the {@link Worker} of one backend. */
+export function createWorker(deps: {
+  readonly backend: Backend;
+  readonly ownership: Ownership;
+  readonly writer: RecordWriter;
+  readonly clock: Clock;
+  nameOf(info: AssignmentInfo): ExecutorName;
+  launch(info: AssignmentInfo): Readonly<Record<string, string>>;
+  nonce(): string;
+  write(entry: JournalEntry): void;
+  /** Throws when this process may not act any more; called before each effect. */
+  guard(): void;
+}): Worker {
+  const { backend, ownership, writer } = deps;
+
+  const journal = (entry: Entry, event: JournalEvent, executor: Executor | null) =>
+    deps.write({
+      at: deps.clock.now(),
+      event,
+      component: "worker",
+      backend: backend.name,
+      assignment: entry.info.id,
+      executor: executor?.name ?? null,
+      phase: executor?.phase ?? null,
+      retryDelayMs: 0,
+      detail: null,
+    });
+
+  const isOurs = async (entry: Entry, executor: Executor): Promise<boolean> => {
+    const record = entry.record?.value;
+    if (record === undefined) return false;
+    if (record.uid !== null) return record.uid === executor.uid;
+    return await ownership.verify(executor.name, executor.metadata, record.nonce);
+  };
+
+  const make = async (entry: Entry, name: ExecutorName, signal: AbortSignal) => {
+    const nonce = entry.record?.value.nonce ?? "";
+    const metadata = await ownership.compose(name, entry.info, nonce);
+    deps.guard();
+    const executor = await backend.create(
+      { name, metadata, environment: deps.launch(entry.info), assignment: entry.info },
+      { signal },
+    );
+    journal(entry, "executor_created", executor);
+    return executor;
+  };
+
+  /** Counts a failure before the claim and prepares the record for another executor. */
+  const failed = async (
+    entry: Entry,
+    ending: { code: ReasonCode; detail: string; lastLines: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<Outcome> => {
+    const nonce = deps.nonce();
+    const record = await writer.change(
+      entry,
+      (r) => ({ ...r, failures: r.failures + 1, uid: null, nonce }),
+      signal,
+    );
+    return { kind: "executor_failed", ...ending, failures: record.failures };
+  };
+
+  const bind = async (entry: Entry, executor: Executor, signal: AbortSignal): Promise<Outcome> => {
+    if (executor.identityTarget === null) {
+      journal(entry, "identity_target_pending", executor);
+      const why = executor.waiting ??
+        { code: "identity_pending" as const, detail: `executor is ${executor.phase}` };
+      return { kind: "not_ready", ...why };
+    }
+    deps.guard();
+    await backend.bindIdentity(executor, entry.info, { signal });
+    journal(entry, "identity_bound", executor);
+    return { kind: "ready", executor };
+  };
+
+  const accept: Worker["accept"] = async (entry, seen, signal) => {
+    const name = deps.nameOf(entry.info);
+    const found = await backend.find(name, { signal });
+    if (found === undefined) {
+      journal(entry, "executor_absent", null);
+      if (entry.record?.value.uid != null) {
+        const detail = "the executor vanished before it asked for its job";
+        return await failed(entry, { code: "executor_failed", detail, lastLines: [] }, signal);
+      }
+      const executor = await make(entry, name, signal);
+      seen(executor);
+      await writer.change(entry, (r) => ({ ...r, uid: executor.uid }), signal);
+      return await bind(entry, executor, signal);
+    }
+    if (!await isOurs(entry, found)) {
+      return {
+        kind: "backend_failed",
+        code: "backend_unavailable",
+        detail: `an object named "${name}" that is not ours is in the way; delete it`,
+        executor: "none",
+      };
+    }
+    journal(entry, "executor_found", found);
+    seen(found);
+    if (found.ended !== null || found.terminating) {
+      deps.guard();
+      await backend.delete(found, { signal });
+      const ending = found.ended ??
+        { code: "executor_failed" as const, detail: "the executor was being deleted", lastLines: [] };
+      const { code, detail, lastLines } = ending;
+      return await failed(entry, { code, detail, lastLines }, signal);
+    }
+    if (entry.record?.value.uid === null) {
+      await writer.change(entry, (r) => ({ ...r, uid: found.uid }), signal);
+    }
+    return await bind(entry, found, signal);
+  };
+
+  return {
+    backend,
+    nameOf: deps.nameOf,
+    async accept(entry, seen, signal) {
+      try {
+        return await accept(entry, seen, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof BackendError) return refused(error);
+        throw error;
+      }
+    },
+    async remove(entry, signal) {
+      const found = await backend.find(deps.nameOf(entry.info), { signal });
+      if (found === undefined || !await isOurs(entry, found)) return;
+      deps.guard();
+      await backend.delete(found, { signal });
+    },
+  };
+}
+
+/** What a backend's no means for the assignment; only a plain refusal proves that nothing was made. */
+function refused(error: BackendError): Outcome {
+  const refusal = error.code === "quota" || error.code === "refused" || error.code === "invalid";
+  return {
+    kind: "backend_failed",
+    code: error.code === "quota" ? "quota" : "backend_unavailable",
+    detail: error.message,
+    executor: refusal ? "none" : "possible",
+  };
+}
