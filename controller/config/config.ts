@@ -4,6 +4,18 @@ import type { BackendName } from "../model/ids.ts";
 /** Parts that a process runs. */
 export type Component = "scheduler" | "pod-worker" | "vm-worker";
 
+/** Where a server listens; port 0 = any free one. */
+export interface Listen {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** How Pods see the Workload API. */
+export type SpiffeVolume =
+  | { readonly kind: "csi" }
+  | { readonly kind: "host_path"; readonly directory: string }
+  | { readonly kind: "none" };
+
 /**
  * The resolved configuration: frozen, complete, checked. In the embedded profile the parts that are
  * `null` are supplied on this machine by `embedded/`.
@@ -11,10 +23,15 @@ export type Component = "scheduler" | "pod-worker" | "vm-worker";
 export interface Config {
   readonly profile: "embedded" | "production";
   readonly executors: "process" | "real";
+  /** Process executors of a Gitea that is not on this machine are allowed. */
+  readonly allowUnisolated: boolean;
+  /** Official runner for process executors; null = the one on PATH, or the sample runner. */
+  readonly runnerBin: string | null;
   readonly components: ReadonlySet<Component>;
   readonly gitea: {
-    /** Base URL without trailing slash; null = the sample forge. */
+    /** Base URL without trailing slash, otherwise spelled as given; null = the sample forge. */
     readonly url: string | null;
+    /** Null (embedded only) = the one kept in `stateDir`. */
     readonly registration: { readonly uuid: string; readonly token: Secret } | null;
     readonly apiToken: Secret | null;
     readonly zombieTimeoutMs: number;
@@ -34,16 +51,21 @@ export interface Config {
   };
   readonly spiffe: {
     readonly trustDomain: string;
-    /** Null = the development trust domain. */
+    /** `unix:/...` as given; null = the development trust domain. */
     readonly endpointSocket: string | null;
-    /** Admin socket of a SPIRE server, for process executors with real SPIRE; null otherwise. */
+    /**
+     * Admin socket of a SPIRE server (`unix:///...`), for process executors with real SPIRE; null
+     * otherwise.
+     */
     readonly spireServerSocket: string | null;
     /** SPIFFE ID that entries made through `spireServerSocket` hang below. */
     readonly spireParentId: string | null;
   };
   readonly facade: {
-    readonly listen: { readonly hostname: string; readonly port: number };
+    readonly listen: Listen;
+    /** Null (embedded only) = made from the port that is listened on. */
     readonly url: string | null;
+    /** Null (embedded only) = the ID of this process's own SVID. */
     readonly spiffeId: string | null;
   };
   /** First key signs and seals; the others only verify and open. Null = made and kept in `stateDir`. */
@@ -54,6 +76,24 @@ export interface Config {
       { readonly enabled: boolean; readonly capacity: number; readonly pendingLimit: number }
     >
   >;
+  /** What only the Pod backend needs; strings are null where they are not required or not set. */
+  readonly pod: {
+    readonly image: string | null;
+    readonly serviceAccount: string;
+    readonly userId: number;
+    readonly templateFile: string | null;
+    readonly spiffeVolume: SpiffeVolume;
+    readonly spireCluster: string;
+    readonly spireClass: string;
+    readonly spireAgentId: string | null;
+  };
+  /** What only the OpenSandbox backend needs. */
+  readonly vm: {
+    readonly api: string | null;
+    readonly apiKey: Secret | null;
+    readonly pool: string;
+    readonly timeoutMs: number;
+  };
   /** `vm` or `vm-dev`. */
   readonly vmLabel: string;
   readonly defaultBackend: BackendName | null;
@@ -65,11 +105,16 @@ export interface Config {
   readonly maxWaitMs: number;
   readonly stateDir: string;
   readonly admin: {
-    readonly listen: { readonly hostname: string; readonly port: number };
-    readonly health: { readonly hostname: string; readonly port: number } | null;
+    readonly listen: Listen;
+    /** Null = on the dashboard's port only. */
+    readonly health: Listen | null;
     readonly publicUrl: string | null;
+    readonly advertise: string | null;
   };
-  readonly log: { readonly level: "debug" | "info" | "warn" | "error"; readonly format: "json" | "pretty" };
+  readonly log: {
+    readonly level: "debug" | "info" | "warn" | "error";
+    readonly format: "json" | "pretty";
+  };
   /** Every variable as understood, secrets replaced by `[secret]`, for `/api/v1/config`. */
   readonly effective: Readonly<Record<string, string | null>>;
 }

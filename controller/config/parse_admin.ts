@@ -1,0 +1,69 @@
+import type { Config } from "./config.ts";
+import type { Basics } from "./parse.ts";
+import type { Reader } from "./reader.ts";
+import { baseUrl, isLoopback, listenAddress, matching, oneOf } from "./values.ts";
+
+/** Dashboard, API and health. */
+export function adminOf(reader: Reader, { profile }: Basics): Config["admin"] {
+  const address = { allowed: "host:port or :port", parse: listenAddress };
+  const listen = reader.value("ADMIN_LISTEN", "127.0.0.1:8080", address);
+  if (!isLoopback(listen.hostname)) {
+    reader.fault(
+      "ADMIN_LISTEN",
+      "a loopback address such as 127.0.0.1:8080",
+      "ADMIN_LISTEN must be on loopback: this version has no sign-in yet (ADMIN_TOKENS and OIDC_ISSUER have no effect); put a proxy that signs users in before it",
+    );
+  }
+  const embedded = profile === "embedded" && !reader.given("HEALTH_LISTEN");
+  const url = {
+    allowed: "an http or https URL without user, query and fragment",
+    parse: baseUrl(["http", "https"]),
+  };
+  reader.optional("OIDC_ISSUER", url);
+  reader.text("OIDC_CLIENT_ID");
+  reader.secret("OIDC_CLIENT_SECRET");
+  reader.text("OIDC_ROLE_MAP");
+  reader.secret("ADMIN_TOKENS");
+  return {
+    listen,
+    health: embedded ? null : reader.value("HEALTH_LISTEN", ":8081", address),
+    publicUrl: reader.optional("ADMIN_PUBLIC_URL", url),
+    advertise: reader.optional("ADMIN_ADVERTISE", {
+      allowed: "host:port, or an http or https URL",
+      parse: (text) => baseUrl(["http", "https"])(text) ?? (listenAddress(text) && text),
+    }),
+  };
+}
+
+/** Who leads, and under which name this process contends. */
+export function leaderOf(
+  reader: Reader,
+  { profile, components }: Basics,
+  machineName: string,
+): Pick<Config, "leaderElection" | "hostname"> {
+  const leaderElection = reader.value(
+    "LEADER_ELECTION",
+    profile === "embedded" ? "none" : "kubernetes",
+    { allowed: "kubernetes or none", parse: oneOf(["kubernetes", "none"]) },
+  );
+  const name = { allowed: "a host name", parse: matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/) };
+  const hostname = reader.optional("HOSTNAME", name);
+  if (leaderElection === "kubernetes" && components.has("scheduler") && !reader.given("HOSTNAME")) {
+    reader.fault("HOSTNAME", name.allowed, "HOSTNAME is required for scheduler leader election");
+  }
+  return { leaderElection, hostname: hostname ?? machineName };
+}
+
+/** The log. */
+export function logOf(reader: Reader): Config["log"] {
+  return {
+    level: reader.value("LOG_LEVEL", "info", {
+      allowed: "debug, info, warn or error",
+      parse: oneOf(["debug", "info", "warn", "error"]),
+    }),
+    format: reader.value("LOG_FORMAT", "json", {
+      allowed: "json or pretty",
+      parse: oneOf(["json", "pretty"]),
+    }),
+  };
+}

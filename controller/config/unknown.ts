@@ -1,0 +1,47 @@
+import { KNOWN_NAMES } from "./variables.ts";
+
+const PREFIXES =
+  /^(GITEA|NATS|RUNNER_FACADE|POD|VM|SPIRE|SPIFFE|OPENSANDBOX|ADMIN|OIDC|CAPABILITY|EXECUTOR)_/;
+
+/** Set by Kubernetes for every Service of the namespace, and by common Pod templates. */
+const NOT_OURS =
+  /_SERVICE_(HOST|PORT)(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_|$)|$)|^POD_(NAME|IP|IPS|UID)$/;
+
+/**
+ * Variables that look like ours but are none, with the closest name: usually a typing error that
+ * would otherwise silently leave a default in place. One sentence each, sorted.
+ */
+export function unknownVariables(names: readonly string[]): string[] {
+  return names.filter((name) =>
+    PREFIXES.test(name) && !NOT_OURS.test(name) && !KNOWN_NAMES.includes(name)
+  ).sort().map((name) => {
+    const closest = closestName(name);
+    const hint = closest === undefined ? "" : `: did you mean ${closest}?`;
+    return `${name} is not a setting of this program and is ignored${hint}`;
+  });
+}
+
+function closestName(name: string): string | undefined {
+  let best: { name: string; distance: number } | undefined;
+  for (const known of KNOWN_NAMES) {
+    const distance = editDistance(name, known);
+    if (distance <= 3 && (best === undefined || distance < best.distance)) {
+      best = { name: known, distance };
+    }
+  }
+  return best?.name;
+}
+
+/** Levenshtein distance. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

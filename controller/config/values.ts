@@ -1,0 +1,127 @@
+import type { Listen, SpiffeVolume } from "./config.ts";
+
+/** Pure readers of values: each returns undefined for what it does not understand. */
+
+/** A whole number from `min` up. Signs, decimals, exponents and blanks are refused. */
+export function integer(min: number, max = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number | undefined => {
+    if (!/^[0-9]{1,16}$/.test(text)) return undefined;
+    const value = Number(text);
+    return value >= min && value <= max ? value : undefined;
+  };
+}
+
+/** One of these words. */
+export function oneOf<const T extends readonly string[]>(words: T) {
+  return (text: string): T[number] | undefined => words.find((word) => word === text);
+}
+
+/** Text that matches as a whole. */
+export function matching(pattern: RegExp) {
+  return (text: string): string | undefined => pattern.test(text) ? text : undefined;
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** `2h`, `90m`, `1h30m`, `45s`, `500ms` in milliseconds; more than nothing, at most 30 days. */
+export function duration(text: string): number | undefined {
+  if (!/^([0-9]{1,9}(ms|s|m|h))+$/.test(text)) return undefined;
+  let total = 0;
+  for (const [, count, unit] of text.matchAll(/([0-9]+)(ms|s|m|h)/g)) {
+    total += Number(count) * (UNITS[unit ?? ""] ?? 0);
+  }
+  return total > 0 && total <= 30 * 24 * 3_600_000 ? total : undefined;
+}
+
+/**
+ * A base URL with one of these schemes, without user, query and fragment. Only trailing slashes are
+ * taken off: the host keeps its spelling, which may matter to others (`127.1`).
+ */
+export function baseUrl(schemes: readonly string[]) {
+  return (text: string): string | undefined => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || !schemes.includes(url.protocol.slice(0, -1))) return undefined;
+    if (!text.startsWith(`${url.protocol}//`) || url.hostname === "") return undefined;
+    if (url.username !== "" || url.password !== "" || /[?#\s\\@]/.test(text)) return undefined;
+    return text.replace(/\/+$/, "");
+  };
+}
+
+/** Comma-separated `nats://` or `tls://` URLs without user, path, query and fragment. */
+export function natsServers(text: string): readonly string[] | undefined {
+  const servers = text.split(",").map((part) => part.trim());
+  const good = servers.every((server) => {
+    if (!/^(nats|tls):\/\/[^\s/?#@\\]+\/?$/.test(server)) return false;
+    return URL.canParse(server.replace(/^[a-z]+:/, "http:"));
+  });
+  return good ? servers.map((server) => server.replace(/\/$/, "")) : undefined;
+}
+
+/** `host:port`, `:port` (all addresses) or `[v6]:port`. */
+export function listenAddress(text: string): Listen | undefined {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]*)):([0-9]{1,5})$/.exec(text);
+  if (match === null) return undefined;
+  const port = Number(match[3]);
+  if (port > 65535) return undefined;
+  return { hostname: match[1] ?? (match[2] || "0.0.0.0"), port };
+}
+
+/** A SPIFFE ID with a path; `template` allows `{nodeUID}` in it. */
+export function spiffeId(options: { readonly template?: boolean } = {}) {
+  return (text: string): string | undefined => {
+    const plain = options.template ? text.replaceAll("{nodeUID}", "x") : text;
+    const match = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[A-Za-z0-9._-]+)+)$/.exec(plain);
+    if (match === null || plain.length > 2048) return undefined;
+    const dots = match[2]?.split("/").some((segment) => segment === "." || segment === "..");
+    return dots ? undefined : text;
+  };
+}
+
+/** The trust domain of a SPIFFE ID. */
+export function trustDomainOf(id: string): string {
+  return id.slice("spiffe://".length).split("/")[0] ?? "";
+}
+
+/** `unix:///path` or `unix:/path`, as given. */
+export function unixSocket(text: string): string | undefined {
+  return /^unix:(\/\/)?\/[^/\s\0][^\s\0]*$/.test(text) ? text : undefined;
+}
+
+/** `/path`, `unix:///path` or `unix:/path`, as `unix:///path`. */
+export function unixSocketOrPath(text: string): string | undefined {
+  if (unixSocket(text) === undefined && !/^\/[^/\s\0][^\s\0]*$/.test(text)) return undefined;
+  return `unix://${text.replace(/^unix:(\/\/)?/, "")}`;
+}
+
+/** `csi`, `hostPath:<absolute directory>` or `none`. */
+export function spiffeVolume(text: string): SpiffeVolume | undefined {
+  if (text === "csi" || text === "none") return { kind: text };
+  const match = /^hostPath:(\/[^\0\s]*)$/.exec(text);
+  return match?.[1] === undefined ? undefined : { kind: "host_path", directory: match[1] };
+}
+
+/** Comma-separated words. */
+export function words(text: string): readonly string[] | undefined {
+  const list = text.split(",").map((word) => word.trim()).filter((word) => word !== "");
+  return list.every((word) => /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(word)) ? list : undefined;
+}
+
+/** A name of DNS labels. */
+export const dnsName = matching(
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+);
+
+/** One DNS label. */
+export const dnsLabel = matching(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/);
+
+/** True for names and addresses of this machine only. */
+export function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
+  return host === "localhost" || host.endsWith(".localhost") || host === "::1" ||
+    /^127(\.[0-9]{1,3}){1,3}$/.test(host);
+}
+
+/** Host of a URL that was checked before. */
+export function hostOf(url: string): string {
+  return new URL(url).hostname;
+}
