@@ -1,0 +1,2 @@
+/** Property tests: the only place that imports fast-check. */
+export { default as fc } from "fast-check";
