@@ -1,0 +1,39 @@
+import type { GiteaError } from "../../controller/gitea.ts";
+import { type Attempt, giteaError } from "./error.ts";
+
+type Fetch = typeof globalThis.fetch;
+
+/**
+ * A `fetch` that lets only answers of a Connect server through and throws a {@link GiteaError} for
+ * all others: a redirect, a login page, a proxy's error. Redirects are not followed, since the
+ * request carries the runner's token.
+ */
+export function inspectFetch(fetch: Fetch, attempt: Attempt): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, { ...init, redirect: "manual" });
+    const error = judge(response, attempt);
+    if (error === undefined) return response;
+    await response.body?.cancel();
+    throw error;
+  };
+}
+
+function judge(response: Response, attempt: Attempt): GiteaError | undefined {
+  const { status, headers } = response;
+  const type = (headers.get("content-type") ?? "").split(";", 1)[0]?.trim() ?? "";
+  const location = headers.get("location");
+  if (status >= 300 && status < 400 || response.type === "opaqueredirect") {
+    const target = location === null ? "another address" : `"${location.slice(0, 200)}"`;
+    return giteaError("not_gitea", attempt, `answered with a redirect to ${target}`);
+  }
+  if (status === 413) return giteaError("too_large", attempt, "answered 413, request too large");
+  if (status === 404 || status === 405 || status === 415) {
+    return giteaError("not_gitea", attempt, `answered ${status}, no RunnerService there`);
+  }
+  const connect = type === "application/proto" || type === "application/json";
+  if (connect) return undefined;
+  const what = `answered ${status} with ${type === "" ? "no content type" : `"${type}"`}`;
+  return status >= 500 || status === 429
+    ? giteaError("unavailable", attempt, what)
+    : giteaError("not_gitea", attempt, what);
+}

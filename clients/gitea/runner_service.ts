@@ -1,0 +1,118 @@
+import type { Gitea } from "../../controller/gitea.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { Secret } from "../../lib/secret.ts";
+import { RunnerService } from "../../proto/gen/runner/v1/services_pb.ts";
+import { connectClient } from "../connect/client.ts";
+import { callWithin } from "./call.ts";
+import { inspectFetch } from "./inspect_fetch.ts";
+
+/** Where Gitea is and who we are there. */
+export interface GiteaOptions {
+  /** Base URL (Gitea's ROOT_URL), with or without a trailing slash; may have a path. */
+  readonly url: string;
+  /** Of the permanent registration. */
+  readonly uuid: string;
+  /** Of the permanent registration. */
+  readonly token: Secret;
+  readonly clock?: Clock;
+  /** For tests; by default an HTTP/1.1 client of its own. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** How long a call may take, milliseconds. */
+const DEADLINES = {
+  declare: 10_000,
+  fetch: 10_000,
+  update: 30_000,
+};
+
+/**
+ * Gitea itself is told to give up on a fetch this much before we do. A task that it has assigned but
+ * could not answer with is lost until its zombie time-out, whereas a fetch that it ends itself is
+ * rolled back.
+ */
+const FETCH_MARGIN_MS = 2_000;
+
+/**
+ * Gitea's RunnerService by Connect at `<url>/api/actions`, as the runner `uuid`. Deadlines: 10 s for
+ * `declare` and `fetchTask`, 30 s for updates. Every method rejects with `GiteaError`, or with the
+ * signal's reason when that aborts. Disposing ends the calls in flight and closes its connections.
+ */
+export function createGitea(options: GiteaOptions): Gitea & AsyncDisposable {
+  const url = options.url.replace(/\/+$/, "");
+  const clock = options.clock ?? systemClock;
+  const closing = new AbortController();
+  const connections = options.fetch === undefined ? ownConnections() : undefined;
+  const fetch = options.fetch ?? connections?.fetch ?? globalThis.fetch;
+  const at = (action: string, deadlineMs: number) => {
+    const attempt = { action, url };
+    return {
+      client: connectClient(RunnerService, {
+        baseUrl: `${url}/api/actions`,
+        fetch: inspectFetch(fetch, attempt),
+        headers: () => ({
+          "x-runner-uuid": options.uuid,
+          "x-runner-token": options.token.reveal(),
+        }),
+      }),
+      within: <T>(signal: AbortSignal, operation: (signal: AbortSignal) => Promise<T>) =>
+        callWithin(operation, {
+          attempt,
+          deadlineMs,
+          clock,
+          signal: AbortSignal.any([signal, closing.signal]),
+        }),
+    };
+  };
+  const declaring = at("declare labels at", DEADLINES.declare);
+  const fetching = at("fetch a task from", DEADLINES.fetch);
+  const updating = at("report a task's state to", DEADLINES.update);
+  const logging = at("send log rows to", DEADLINES.update);
+  return {
+    async declare(runner, { signal }) {
+      let serverCapabilities: string | null = null;
+      const message = {
+        version: runner.version,
+        labels: [...runner.labels],
+        capabilities: [...runner.capabilities],
+      };
+      await declaring.within(signal, (signal) =>
+        declaring.client.declare(message, {
+          signal,
+          onHeader: (headers) => {
+            serverCapabilities = headers.get("x-gitea-actions-capabilities");
+          },
+        }));
+      return { serverCapabilities };
+    },
+    fetchTask(tasksVersion, { signal }) {
+      const headers = { "connect-timeout-ms": String(DEADLINES.fetch - FETCH_MARGIN_MS) };
+      return fetching.within(
+        signal,
+        (signal) => fetching.client.fetchTask({ tasksVersion }, { signal, headers }),
+      );
+    },
+    updateTask({ state, outputs }, { signal }) {
+      const message = { state, outputs: { ...outputs } };
+      return updating.within(signal, (signal) => updating.client.updateTask(message, { signal }));
+    },
+    updateLog({ taskId, index, rows, noMore }, { signal }) {
+      const message = { taskId, index, rows: [...rows], noMore };
+      return logging.within(signal, (signal) => logging.client.updateLog(message, { signal }));
+    },
+    [Symbol.asyncDispose]() {
+      closing.abort(new DOMException("Gitea client closed", "AbortError"));
+      connections?.close();
+      return Promise.resolve();
+    },
+  } satisfies Gitea & AsyncDisposable;
+}
+
+/** HTTP/1.1 only: uploads through HTTP/2 are slow here. */
+function ownConnections(): { fetch: typeof globalThis.fetch; close(): void } {
+  const client = Deno.createHttpClient({ http1: true, http2: false });
+  return {
+    fetch: (input, init) => globalThis.fetch(input, { ...init, client }),
+    close: () => client.close(),
+  };
+}
