@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { systemClock } from "../lib/clock.ts";
+import { createFakeClock } from "../lib/fake_clock.ts";
+import { silentLogger } from "../lib/logger.ts";
+import type { ExecutorName } from "../controller/model/ids.ts";
+import { watchSvids } from "../clients/spiffe/workload_api.ts";
+import { eventually } from "../tests/support/eventually.ts";
+import { startTrustDomain, type TrustDomain } from "./trust_domain.ts";
+
+const TD = "test.example";
+const ID = `spiffe://${TD}/ci/acme/app/build`;
+const call = { signal: new AbortController().signal };
+
+/** grpc-js keeps a back-off timer, unreferenced, for up to a second after a refused connection is closed. */
+const graceful = { sanitizeOps: false, sanitizeResources: false } as const;
+
+function executor(name: string): ExecutorName {
+  return name as ExecutorName;
+}
+
+async function setup() {
+  const directory = await Deno.makeTempDir({ prefix: "td-" });
+  const clock = createFakeClock(Date.now());
+  const start = () => startTrustDomain({ directory, trustDomain: TD, clock, logger: silentLogger });
+  return {
+    directory,
+    clock,
+    start,
+    [Symbol.asyncDispose]: () => Deno.remove(directory, { recursive: true }),
+  };
+}
+
+function watch(endpoint: string) {
+  const options = { endpoint, logger: silentLogger, clock: systemClock, random: () => 0 };
+  return watchSvids(options, { signal: new AbortController().signal });
+}
+
+function ready(source: ReturnType<typeof watch>) {
+  return source.ready(AbortSignal.timeout(10_000));
+}
+
+Deno.test("watchSvids() waits with the API's word while no identity is bound, then gets it", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  const endpoint = await domain.endpoint(executor("ci-1"), null, call);
+  await using source = watch(endpoint);
+  await eventually(() => source.status().lastError?.includes("no identity issued"), {
+    what: "the refusal",
+  });
+  assert.match(source.status().lastError ?? "", /^PERMISSION_DENIED: /);
+  assert.equal(source.current(), null);
+  await domain.bind({ executor: executor("ci-1"), userId: null, spiffeId: ID }, call);
+  const svid = await ready(source);
+  assert.equal(svid.spiffeId, ID);
+  assert.equal(source.status().state, "live");
+  assert.ok(svid.expiresAt > given.clock.now());
+});
+
+Deno.test("startTrustDomain() gives each executor its own serial and one executor the same", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  const serials: string[] = [];
+  for (const name of ["ci-1", "ci-2", "ci-1"]) {
+    const endpoint = await domain.endpoint(executor(name), null, call);
+    await domain.bind({ executor: executor(name), userId: null, spiffeId: ID }, call);
+    await using source = watch(endpoint);
+    serials.push((await ready(source)).serial);
+  }
+  assert.notEqual(serials[0], serials[1]);
+  assert.equal(serials[0], serials[2]);
+});
+
+Deno.test("startTrustDomain() pushes a new SVID at half of its life", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  await using source = watch(await domain.endpointFor(ID));
+  const first = await ready(source);
+  const seen: string[] = [];
+  using _listener = source.subscribe((svid) => seen.push(svid.serial));
+  await given.clock.advance(1_799_000);
+  assert.deepEqual(seen, []);
+  await given.clock.advance(2_000);
+  const second = await eventually(() => seen[0], { what: "the second SVID" });
+  assert.notEqual(second, first.serial);
+  assert.equal(source.current()?.serial, second);
+});
+
+Deno.test("unbind() ends the stream and refuses afterwards; absent is success", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  const endpoint = await domain.endpoint(executor("ci-1"), null, call);
+  await domain.bind({ executor: executor("ci-1"), userId: null, spiffeId: ID }, call);
+  await using source = watch(endpoint);
+  await ready(source);
+  await domain.unbind(executor("ci-1"), call);
+  await eventually(() => source.status().state === "stale", { what: "the end of the stream" });
+  assert.equal(source.current()?.spiffeId, ID, "the last SVID stays until it expires");
+  await domain.unbind(executor("ci-1"), call);
+});
+
+Deno.test("startTrustDomain() serves executors of an earlier run from the same CA and paths", async () => {
+  await using given = await setup();
+  let endpoint: string;
+  let bundle: string;
+  {
+    await using domain = await given.start();
+    endpoint = await domain.endpoint(executor("ci-1"), null, call);
+    await domain.bind({ executor: executor("ci-1"), userId: null, spiffeId: ID }, call);
+    await using source = watch(endpoint);
+    bundle = (await ready(source)).bundlePem;
+  }
+  await using _again = await given.start();
+  await using source = watch(endpoint);
+  const svid = await ready(source);
+  assert.equal(svid.spiffeId, ID);
+  assert.equal(svid.bundlePem, bundle);
+});
+
+Deno.test("startTrustDomain() keeps its secrets to its own user", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  const endpoint = await domain.endpointFor(ID);
+  const mode = async (path: string) => ((await Deno.stat(path)).mode ?? 0) & 0o777;
+  assert.equal(await mode(given.directory), 0o700);
+  assert.equal(await mode(join(given.directory, "authority.pem")), 0o600);
+  assert.equal(await mode(join(given.directory, "identities.json")), 0o600);
+  assert.equal(await mode(endpoint.slice("unix://".length)), 0o600);
+});
+
+Deno.test("endpoint() puts the socket where another user can reach it, for that user only", async (t) => {
+  if (Deno.uid() !== 0) return void await t.step({ name: "needs root", ignore: true, fn() {} });
+  await using given = await setup();
+  await using domain = await given.start();
+  const path = (await domain.endpoint(executor("ci-1"), 2001, call)).slice("unix://".length);
+  const socket = await Deno.stat(path);
+  assert.equal(socket.uid, 2001);
+  assert.equal((socket.mode ?? 0) & 0o777, 0o600);
+  assert.ok(!path.startsWith(given.directory));
+  assert.equal(((await Deno.stat(join(path, ".."))).mode ?? 0) & 0o777, 0o711);
+  await Deno.remove(join(path, ".."), { recursive: true });
+});
+
+Deno.test("bind() refuses a SPIFFE ID of another trust domain", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  const odd = { executor: executor("ci-1"), userId: null, spiffeId: "spiffe://other/ci/a/b/c" };
+  await assert.rejects(domain.bind(odd, call), /not of "test.example"/);
+});
+
+Deno.test("startTrustDomain() refuses the CA of another trust domain and a damaged file", async () => {
+  await using given = await setup();
+  await (await given.start())[Symbol.asyncDispose]();
+  const other = { directory: given.directory, trustDomain: "other", clock: given.clock };
+  const start = (options: typeof other): Promise<TrustDomain> =>
+    startTrustDomain({ ...options, logger: silentLogger });
+  await assert.rejects(start(other), /remove it to start anew/);
+  await Deno.writeTextFile(join(given.directory, "identities.json"), "{");
+  await assert.rejects(start({ ...other, trustDomain: TD }), /the file is damaged/);
+});
+
+Deno.test(
+  "watchSvids() recovers when the Workload API comes late and when it restarts",
+  graceful,
+  async () => {
+    await using given = await setup();
+    await using source = watch(`unix://${given.directory}/sockets/none.sock`);
+    await eventually(() => source.status().lastError !== null, { what: "the failure" });
+    assert.match(source.status().lastError ?? "", /^UNAVAILABLE/);
+    const first = await given.start();
+    const endpoint = await first.endpointFor(ID);
+    await using restarted = watch(endpoint);
+    const serial = (await ready(restarted)).serial;
+    await first[Symbol.asyncDispose]();
+    await eventually(() => restarted.status().state === "stale", { what: "the loss" });
+    await using _second = await given.start();
+    await eventually(() => restarted.status().state === "live", { what: "the new stream" });
+    assert.notEqual(restarted.current()?.serial, serial);
+  },
+);
+
+Deno.test("watchSvids() takes only the SPIFFE ID that is wanted", async () => {
+  await using given = await setup();
+  await using domain = await given.start();
+  await using source = watchSvids({
+    endpoint: await domain.endpointFor(ID),
+    spiffeId: `spiffe://${TD}/other`,
+    logger: silentLogger,
+    clock: systemClock,
+  }, { signal: new AbortController().signal });
+  await eventually(() => source.status().lastError?.includes(`not "spiffe://${TD}/other"`), {
+    what: "the complaint",
+  });
+  assert.equal(source.current(), null);
+});
+
+Deno.test(
+  "watchSvids() ends ready() with the reason when it is closed or aborted",
+  graceful,
+  async () => {
+    await using given = await setup();
+    const stop = new AbortController();
+    const source = watchSvids({
+      endpoint: `unix:${given.directory}/none`,
+      logger: silentLogger,
+      clock: systemClock,
+    }, { signal: stop.signal });
+    const impatient = new AbortController();
+    const waiting = assert.rejects(source.ready(impatient.signal), /enough/);
+    impatient.abort(new Error("enough"));
+    await waiting;
+    const other = assert.rejects(source.ready(new AbortController().signal), /stop/);
+    stop.abort(new Error("stop"));
+    await other;
+    await source[Symbol.asyncDispose]();
+    assert.equal(source.status().state, "closed");
+  },
+);
+
+Deno.test("watchSvids() refuses what is not a unix socket", () => {
+  assert.throws(() => watch("tcp://127.0.0.1:1"), /set SPIFFE_ENDPOINT_SOCKET/);
+});
