@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type VariableName, variableOf, VARIABLES } from "../../controller/config/variables.ts";
 import { read, ROOT, sourceFiles, trackedFiles } from "./repository.ts";
 
 const START = "npx -y deno@2.9.6 task start";
@@ -61,6 +62,15 @@ Deno.test("every decision record is linked, numbered without a gap, and complete
     const sections = [...read(`docs/adr/${name}`).matchAll(/^## (.+)$/gm)].map((match) => match[1]);
     assert.deepEqual(sections, ["Context", "Decision", "Consequences"], name);
   });
+});
+
+Deno.test("docs/configuration.md has a row for every variable, secrets marked, and no other", () => {
+  const rows = [...read("docs/configuration.md").matchAll(/^\| `([A-Z][A-Z0-9_]+)`( 🔑)? \|/gm)];
+  const expected = Object.keys(VARIABLES).map((name) =>
+    variableOf(name as VariableName).secret ? `${name} secret` : name
+  );
+  const documented = rows.map(([, name, key]) => key === undefined ? name : `${name} secret`);
+  assert.deepEqual(documented.sort(), expected.sort());
 });
 
 Deno.test("links between documents lead somewhere", () => {
