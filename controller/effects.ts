@@ -183,12 +183,16 @@ export function createEffects(deps: {
         return deps.offers.remove(entry.info.id);
       case "settle":
         return persist(entry, "settle", async (signal) => {
-          const result = await settleTask({
-            taskId: entry.info.taskId,
-            result: effect.result,
-            text: `gitea-dynamic-runner: ${effect.detail}`,
-            steps: entry.record?.value.steps ?? [],
-          }, { gitea: deps.gitea, clock }, signal);
+          const result = await settleTask(
+            {
+              taskId: entry.info.taskId,
+              result: effect.result,
+              text: `gitea-dynamic-runner: ${effect.detail}`,
+              steps: entry.record?.value.steps ?? [],
+            },
+            { gitea: deps.gitea, clock },
+            signal,
+          );
           return result === null ? { kind: "settled" } : { kind: "settled", result };
         });
       case "mark":

@@ -5,7 +5,7 @@ import type { Deed } from "./effects.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
-import { assignmentIdOf, type AssignmentId, type BackendName, type TaskId } from "./model/ids.ts";
+import { type AssignmentId, assignmentIdOf, type BackendName, type TaskId } from "./model/ids.ts";
 import type { TaskRecord } from "./model/record.ts";
 import type { Presence, State } from "./model/state.ts";
 import type { Offers } from "./offers.ts";

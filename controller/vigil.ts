@@ -69,9 +69,9 @@ export function createVigil(deps: {
       if (!waits(entry) || entry.claiming !== null || underWay.has(entry.info.id)) continue;
       // Gitea has just handed it out: the first heartbeat is due one interval later.
       const last = asked.get(entry.info.id) ?? now - Math.min(
-        clock.now() - entry.createdAt,
-        intervalOf(entry),
-      );
+            clock.now() - entry.createdAt,
+            intervalOf(entry),
+          );
       const late = now - last - intervalOf(entry);
       if (late >= 0 && (first === undefined || late > lateBy)) {
         first = entry;

@@ -152,7 +152,11 @@ export function createWorker(deps: {
       deps.guard();
       await backend.delete(found, { signal });
       const ending = found.ended ??
-        { code: "executor_failed" as const, detail: "the executor was being deleted", lastLines: [] };
+        {
+          code: "executor_failed" as const,
+          detail: "the executor was being deleted",
+          lastLines: [],
+        };
       const { code, detail, lastLines } = ending;
       return await failed(entry, { code, detail, lastLines }, signal);
     }
