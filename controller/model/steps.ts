@@ -1,0 +1,31 @@
+import type { Task } from "../../proto/gen/runner/v1/messages_pb.ts";
+import { parseYaml } from "./workflow.ts";
+
+/** Steps beyond this are not reported by states that the controller sends itself. */
+const MAX_STEPS = 1_000;
+
+/**
+ * How many steps the task's job has; 0 when its workflow cannot be read. Gitea matches the steps of a
+ * state by their index in the job.
+ */
+export function stepsOf(task: Task): number {
+  const payload = task.workflowPayload;
+  const job = task.context?.["job"];
+  if (payload === undefined || typeof job !== "string") return 0;
+  try {
+    const steps = property(property(property(read(payload), "jobs"), job), "steps");
+    return Array.isArray(steps) ? Math.min(steps.length, MAX_STEPS) : 0;
+  } catch {
+    return 0; // The job is refused elsewhere, with the reason.
+  }
+}
+
+function read(payload: Uint8Array): unknown {
+  return parseYaml(new TextDecoder().decode(payload));
+}
+
+function property(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, key)
+    ? Reflect.get(value, key)
+    : undefined;
+}
