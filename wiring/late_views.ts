@@ -1,0 +1,41 @@
+import type { Change, Views } from "../controller/views.ts";
+
+/** Views that can be replaced: pages are up before the servers they tell of are. */
+export interface LateViews extends Views {
+  /** From now on everything is read from `views`; subscribers move over. */
+  become(views: Views): void;
+}
+
+/** Makes {@link LateViews} that begin with `first`. */
+export function createLateViews(first: Views): LateViews {
+  let current = first;
+  const listeners = new Map<(change: Change) => void, AbortSignal>();
+  let generation = new AbortController();
+  return {
+    become(views) {
+      generation.abort();
+      generation = new AbortController();
+      current = views;
+      for (const [listener, signal] of listeners) {
+        views.subscribe(listener, AbortSignal.any([signal, generation.signal]));
+      }
+    },
+    status: () => current.status(),
+    backends: () => current.backends(),
+    backend: (name) => current.backend(name),
+    assignments: (query) => current.assignments(query),
+    assignment: (id) => current.assignment(id),
+    executors: (query) => current.executors(query),
+    leader: () => current.leader(),
+    history: (query) => current.history(query),
+    audit: (query) => current.audit(query),
+    operation: (id) => current.operation(id),
+    config: () => current.config(),
+    subscribe(listener, signal) {
+      if (signal.aborted) return;
+      listeners.set(listener, signal);
+      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      current.subscribe(listener, AbortSignal.any([signal, generation.signal]));
+    },
+  };
+}
