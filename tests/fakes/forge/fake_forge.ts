@@ -4,6 +4,7 @@ import type { RunTemplate } from "../../../embedded/forge/job_file.ts";
 import { forgeHandler } from "../../../embedded/forge/server.ts";
 import { type ForgeStore, noStore, type StoredRunner } from "../../../embedded/forge/store.ts";
 import { taskMessage } from "../../../embedded/forge/wire.ts";
+import type { Gitea } from "../../../controller/gitea.ts";
 import { type Clock, systemClock } from "../../../lib/clock.ts";
 import { Secret } from "../../../lib/secret.ts";
 import {
@@ -11,7 +12,8 @@ import {
   RegisterRequestSchema,
 } from "../../../proto/gen/runner/v1/messages_pb.ts";
 import { create } from "../../../proto/runtime.ts";
-import { type Faults, noFaults } from "./faults.ts";
+import { directGitea } from "./direct_gitea.ts";
+import { aborted, type Faults, noFaults, take } from "./faults.ts";
 
 /** The sample forge in this process, with faults to switch on. */
 export interface FakeForge {
@@ -28,6 +30,8 @@ export interface FakeForge {
   readonly declares: (readonly string[])[];
   /** Registers a runner that has declared these labels. */
   addRunner(labels?: readonly string[]): { readonly uuid: string; readonly token: Secret };
+  /** The `Gitea` port straight on the forge, without Connect: for tests with a fake clock. */
+  direct(runner: { readonly uuid: string; readonly token: Secret }): Gitea;
   /** Queues `count` one-step jobs in one batch; returns their job ids. */
   queue(count: number, options?: { readonly runsOn?: readonly string[] }): number[];
 }
@@ -133,19 +137,12 @@ export function createFakeForge(
       }));
       return { uuid, token: new Secret(token) };
     },
+    direct: ({ uuid, token }) => directGitea({ forge: faulty, faults, url, uuid, token }),
     queue: (count, job = {}) => real.dispatch([runOf(count, job.runsOn ?? ["self-hosted", "pod"])]),
   };
 }
 
 const HTML = { "content-type": "text/html" };
-
-type Counter = { [K in keyof Faults]: Faults[K] extends number ? K : never }[keyof Faults];
-
-function take(faults: Faults, counter: Counter): boolean {
-  if (faults[counter] <= 0) return false;
-  faults[counter] -= 1;
-  return true;
-}
 
 function newestTask(forge: Forge, runner: StoredRunner) {
   const job = forge.jobs().findLast((job) => job.taskId > 0 && job.runnerId === runner.id);
@@ -156,13 +153,6 @@ function newestTask(forge: Forge, runner: StoredRunner) {
 
 const taskCount = (forge: Forge) => forge.jobs().filter((job) => job.taskId > 0).length;
 const endedCount = (forge: Forge) => forge.jobs().filter((job) => job.result !== null).length;
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
 
 function runOf(count: number, runsOn: readonly string[]): RunTemplate {
   const jobs = Array.from({ length: count }, (_, index) => ({

@@ -40,3 +40,20 @@ export function noFaults(): Faults {
     html: false,
   };
 }
+
+type Counter = { [K in keyof Faults]: Faults[K] extends number ? K : never }[keyof Faults];
+
+/** Counts one down; true if there was one. */
+export function take(faults: Faults, counter: Counter): boolean {
+  if (faults[counter] <= 0) return false;
+  faults[counter] -= 1;
+  return true;
+}
+
+/** Rejects with the signal's reason when it aborts, and never resolves. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
