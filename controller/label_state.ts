@@ -1,0 +1,93 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Engine } from "./engine.ts";
+import { type BackendLoad, labelsOf, NO_BACKLOG, type Withdrawal } from "./labels.ts";
+import type { BackendName } from "./model/ids.ts";
+
+/** The labels that should stand at Gitea now, kept current. */
+export interface LabelState {
+  labels(): readonly string[];
+  /** Why a backend's label is withheld; null while it is offered. */
+  withdrawn(backend: BackendName): Withdrawal | null;
+  /** Resolves at the next change of {@link labels}; rejects when aborted. */
+  changed(signal: AbortSignal): Promise<void>;
+  /** Looks again each second until aborted: waits grow without an event. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Makes a {@link LabelState} over what the engine knows. */
+export function createLabelState(deps: {
+  readonly engine: Pick<Engine, "ledger" | "flags">;
+  readonly clock: Clock;
+  readonly vmLabel: string;
+  enabled(backend: BackendName): boolean;
+  pendingLimit(backend: BackendName): number;
+}): LabelState {
+  const { engine, clock } = deps;
+  let backlogged = NO_BACKLOG;
+  let waiters = new Set<() => void>();
+
+  const loadOf = (backend: BackendName): BackendLoad => {
+    let pending = 0;
+    let oldest: number | null = null;
+    for (const entry of engine.ledger.entries()) {
+      if (entry.info.backend !== backend || entry.state.kind !== "stored") continue;
+      pending++;
+      oldest = Math.min(oldest ?? entry.createdAt, entry.createdAt);
+    }
+    return {
+      enabled: deps.enabled(backend),
+      flags: engine.flags(backend),
+      pending,
+      pendingLimit: deps.pendingLimit(backend),
+      oldestWaitMs: oldest === null ? null : clock.now() - oldest,
+    };
+  };
+
+  const decide = () => {
+    const backends = { pod: loadOf("pod"), vm: loadOf("vm") };
+    const decision = labelsOf({ backends, vmLabel: deps.vmLabel }, backlogged);
+    backlogged = decision.backlogged;
+    return decision;
+  };
+
+  let current = decide();
+  const refresh = () => {
+    const before = current.labels.join();
+    current = decide();
+    if (current.labels.join() === before) return;
+    const woken = waiters;
+    waiters = new Set();
+    for (const wake of woken) wake();
+  };
+
+  return {
+    labels: () => {
+      refresh();
+      return current.labels;
+    },
+    withdrawn: (backend) => current.withdrawn[backend],
+    changed(signal) {
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason);
+        const onAbort = () => {
+          waiters.delete(wake);
+          reject(signal.reason);
+        };
+        const wake = () => {
+          signal.removeEventListener("abort", onAbort);
+          resolve();
+        };
+        waiters.add(wake);
+        signal.addEventListener("abort", onAbort, { once: true });
+      });
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        refresh();
+        await clock.sleep(REFRESH_MS, signal).catch(() => {});
+      }
+    },
+  };
+}
+
+const REFRESH_MS = 1_000;
