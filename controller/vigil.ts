@@ -68,10 +68,7 @@ export function createVigil(deps: {
     for (const entry of ledger.entries()) {
       if (!waits(entry) || entry.claiming !== null || underWay.has(entry.info.id)) continue;
       // Gitea has just handed it out: the first heartbeat is due one interval later.
-      const last = asked.get(entry.info.id) ?? now - Math.min(
-            clock.now() - entry.createdAt,
-            intervalOf(entry),
-          );
+      const last = asked.get(entry.info.id) ?? now - (clock.now() - entry.createdAt);
       const late = now - last - intervalOf(entry);
       if (late >= 0 && (first === undefined || late > lateBy)) {
         first = entry;
