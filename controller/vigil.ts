@@ -5,6 +5,7 @@ import { TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Entry } from "./entry.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
 import type { Ledger } from "./ledger.ts";
+import type { AssignmentId } from "./model/ids.ts";
 import { fromWireResult, isGone } from "./settle.ts";
 
 /**
@@ -32,8 +33,8 @@ export function createVigil(deps: {
   readonly near: (entry: Entry) => boolean;
 }): Vigil {
   const { clock, ledger } = deps;
-  const asked = new Map<string, number>();
-  const underWay = new Map<string, Promise<void>>();
+  const asked = new Map<AssignmentId, number>();
+  const underWay = new Map<AssignmentId, Promise<void>>();
   const intervalOf = (entry: Entry) =>
     entry.state.kind === "stored" && !deps.near(entry) || entry.state.kind === "parked"
       ? deps.zombieTimeoutMs / 3
@@ -78,16 +79,20 @@ export function createVigil(deps: {
     return first;
   };
 
+  const forgetEnded = () => {
+    for (const id of asked.keys()) {
+      const entry = ledger.get(id);
+      if (entry === undefined || !waits(entry)) asked.delete(id);
+    }
+  };
+
   return {
     async run(signal) {
       const pause = 1_000 / deps.maxRps;
       while (!signal.aborted) {
         const entry = due();
         if (entry === undefined) {
-          for (const id of asked.keys()) {
-            const known = [...ledger.entries()].some((e) => e.info.id === id && waits(e));
-            if (!known) asked.delete(id);
-          }
+          forgetEnded();
           await clock.sleep(IDLE_MS, signal).catch(() => {});
           continue;
         }
