@@ -1,0 +1,67 @@
+import { TLSSocket } from "node:tls";
+import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
+import type { Authenticator, Caller, Refused } from "./caller.ts";
+import type { PeerLimits } from "./limits.ts";
+
+/** How a request was judged before anything of its body was read. */
+export type Access =
+  /** A peer with an SVID of the trust domain; `caller` tells whether it has a capability too. */
+  | {
+    readonly kind: "peer";
+    readonly caller: { readonly kind: "caller"; readonly caller: Caller } | Refused;
+  }
+  | Refused
+  /** A limit was met. */
+  | { readonly kind: "busy"; readonly why: string };
+
+/** Reads the peer certificate (DER) of a request; undefined without one. */
+export type PeerReader = (request: NodeRequest) => Uint8Array | undefined;
+
+/**
+ * The certificate that TLS has verified. An unauthorized socket, and one that claims to be
+ * authorized but has no certificate (seen in TLS libraries), both read as none.
+ */
+export function readPeer(request: NodeRequest): Uint8Array | undefined {
+  const socket: unknown = "stream" in request ? request.stream.session?.socket : request.socket;
+  if (!(socket instanceof TLSSocket) || socket.authorized !== true) return undefined;
+  const raw: unknown = socket.getPeerCertificate()?.raw;
+  return raw instanceof Uint8Array && raw.length > 0 ? raw : undefined;
+}
+
+/** What {@link judgeAccess} works with. */
+export interface AccessDeps {
+  readonly authenticator: Authenticator;
+  readonly limits: PeerLimits;
+  readonly readPeer: PeerReader;
+}
+
+/**
+ * Judges a request: who its peer is, whose executor it is, and whether that one may make another
+ * call now. The place that it takes is given back when the response is closed.
+ */
+export function judgeAccess(
+  request: NodeRequest,
+  response: NodeResponse,
+  deps: AccessDeps,
+): Access {
+  let certificate: Uint8Array | undefined;
+  try {
+    certificate = deps.readPeer(request);
+  } catch {
+    return { kind: "refused", why: "the peer certificate cannot be read" };
+  }
+  const peer = deps.authenticator.peer(certificate);
+  if (peer.kind === "refused") return peer;
+  const caller = deps.authenticator.caller(peer.spiffeId, (name) => {
+    const value = request.headers[name];
+    return typeof value === "string" ? value : null;
+  });
+  // Executors of one job key share a SPIFFE ID: their assignments tell them apart.
+  const key = caller.kind === "caller" ? caller.caller.assignment : peer.spiffeId;
+  const place = deps.limits.enter(key);
+  if (place.kind === "refused") return { kind: "busy", why: place.why };
+  const leave = () => place[Symbol.dispose]();
+  response.once("close", leave);
+  response.once("finish", leave);
+  return { kind: "peer", caller };
+}

@@ -1,0 +1,72 @@
+import { spiffeIdOf } from "../clients/spiffe/peer.ts";
+import { type AssignmentId, parseAssignmentId } from "../controller/model/ids.ts";
+import type { Capabilities } from "./capability.ts";
+
+/** Headers of the gate (docs/architecture.md). */
+export const HEADERS = {
+  assignment: "x-runner-uuid",
+  capability: "x-runner-token",
+  gate: "x-gate-instance",
+} as const;
+
+/** A caller whose certificate and capability have been checked. */
+export interface Caller {
+  readonly assignment: AssignmentId;
+  readonly spiffeId: string;
+  /** The gate's random instance id. */
+  readonly gate: string;
+}
+
+/** `why` is for our log only: a caller learns nothing from it. */
+export type Refused = { readonly kind: "refused"; readonly why: string };
+
+/** Checks callers against one trust domain. */
+export interface Authenticator {
+  /** By the peer certificate's DER. Absent, empty and odd ones are refused. */
+  peer(
+    certificate: Uint8Array | undefined,
+  ): { readonly kind: "peer"; readonly spiffeId: string } | Refused;
+  /** By the headers, for a peer that was let in. */
+  caller(
+    spiffeId: string,
+    header: (name: string) => string | null,
+  ): { readonly kind: "caller"; readonly caller: Caller } | Refused;
+}
+
+const GATE = /^[0-9a-f]{32}$/;
+const MAX_CAPABILITY = 128;
+
+/**
+ * Authorisation is SPIFFE ID **and** capability. That the SPIFFE ID is the assignment's own is
+ * checked where the assignment is known (`Registry.resolve`).
+ */
+export function createAuthenticator(
+  { trustDomain, capabilities }: {
+    readonly trustDomain: string;
+    readonly capabilities: Capabilities;
+  },
+): Authenticator {
+  return {
+    peer(certificate) {
+      const peer = spiffeIdOf(certificate, trustDomain);
+      return peer.kind === "known" ? { kind: "peer", spiffeId: peer.spiffeId } : peer;
+    },
+    caller(spiffeId, header) {
+      const assignment = parseAssignmentId(header(HEADERS.assignment) ?? "");
+      if (assignment === undefined) {
+        return refused(`"${HEADERS.assignment}" is not an assignment id`);
+      }
+      const presented = header(HEADERS.capability) ?? "";
+      if (presented.length > MAX_CAPABILITY || !capabilities.verify(assignment, presented)) {
+        return refused("the capability is not this assignment's");
+      }
+      const gate = header(HEADERS.gate) ?? "";
+      if (!GATE.test(gate)) return refused(`"${HEADERS.gate}" is not 32 hex digits`);
+      return { kind: "caller", caller: { assignment, spiffeId, gate } };
+    },
+  };
+}
+
+function refused(why: string): Refused {
+  return { kind: "refused", why };
+}

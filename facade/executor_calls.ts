@@ -1,0 +1,151 @@
+import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { Recorder } from "../controller/recorder.ts";
+import type { ExecutorEvents } from "../controller/offers.ts";
+import type { Access } from "./access.ts";
+import type { Caller } from "./caller.ts";
+import type { Registry } from "./registry.ts";
+import type { Relay } from "./relay.ts";
+
+/** The gate's own calls (docs/architecture.md, "Between gate and facade"). */
+export interface ExecutorCallsDeps {
+  readonly registry: Registry;
+  readonly events: ExecutorEvents;
+  readonly recorder: Recorder;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The executor is about to go, or its job has ended: what is left may be finished. */
+  exited(relay: Relay): void;
+}
+
+const MAX_BODY = 16 * 1024;
+
+interface Problem {
+  readonly status: 400 | 403 | 404 | 413 | 415 | 429 | 503;
+  readonly title: string;
+}
+
+class ProblemError extends Error {
+  readonly problem: Problem;
+  constructor(status: Problem["status"], title: string) {
+    super(title);
+    this.problem = { status, title };
+  }
+}
+
+/**
+ * Answers `POST /executor/v1/{heartbeat,terminating,exit}`: 204, or problem+json. Never rejects;
+ * what goes wrong on our side is 503.
+ */
+export function executorCalls(
+  deps: ExecutorCallsDeps,
+): (request: NodeRequest, response: NodeResponse, access: Access) => Promise<void> {
+  const { registry, events, logger } = deps;
+
+  const refuse = (caller: Caller | null, why: string) => {
+    logger.warn("executor refused", { assignment: caller?.assignment ?? null, detail: why });
+    return new ProblemError(403, "this executor has no part in that");
+  };
+  const authenticate = (access: Access): Caller => {
+    if (access.kind === "busy") throw new ProblemError(429, `too many calls: ${access.why}`);
+    if (access.kind === "refused") throw refuse(null, access.why);
+    const judged = access.caller;
+    if (judged.kind === "refused") throw refuse(null, judged.why);
+    return judged.caller;
+  };
+  /** The relay of a claimed job, null before the claim. */
+  const relayOf = (caller: Caller): Relay | null => {
+    const found = registry.resolve(caller.assignment, caller.spiffeId);
+    if (found.kind === "foreign") throw refuse(caller, "the assignment is another identity's");
+    if (found.kind === "unknown") {
+      throw registry.isComplete
+        ? refuse(caller, "the assignment is not known")
+        : new ProblemError(503, "the controller is starting: try again");
+    }
+    const { state } = found.offer;
+    if (state.kind === "offered") return null;
+    if (state.kind === "claimed" && state.gate !== caller.gate) {
+      throw refuse(caller, "another gate has claimed this job");
+    }
+    return state.relay;
+  };
+  const act = (name: string, caller: Caller, body: Readonly<Record<string, unknown>>) => {
+    const relay = relayOf(caller);
+    switch (name) {
+      case "heartbeat": {
+        const holdsTask = body["holdsTask"] === true;
+        return events.heartbeat(caller.assignment, { gate: caller.gate, holdsTask });
+      }
+      case "terminating": {
+        const why = text(body["why"]) || "the executor is being terminated";
+        relay?.terminating(why);
+        return events.terminating(caller.assignment, why);
+      }
+      case "exit": {
+        const code = body["code"];
+        if (typeof code !== "number" || !Number.isInteger(code)) {
+          throw new ProblemError(400, "code must be an integer");
+        }
+        const delivered = body["delivered"] === true;
+        if (relay !== null) deps.exited(relay);
+        return events.exited(caller.assignment, { delivered, code, detail: text(body["detail"]) });
+      }
+      default:
+        throw new ProblemError(404, "no such call");
+    }
+  };
+
+  return async (request, response, access) => {
+    const started = deps.clock.monotonic();
+    const name = /^\/executor\/v1\/(heartbeat|terminating|exit)$/.exec(request.url ?? "")?.[1];
+    let status: number = 204;
+    try {
+      if (name === undefined || request.method !== "POST") {
+        throw new ProblemError(404, "no such call");
+      }
+      const caller = authenticate(access);
+      act(name, caller, await readJson(request));
+      response.writeHead(204);
+      response.end();
+    } catch (error) {
+      const problem: Problem = error instanceof ProblemError
+        ? error.problem
+        : { status: 503, title: "the controller is in trouble: try again" };
+      if (!(error instanceof ProblemError)) logger.error("executor's call failed", { error });
+      status = problem.status;
+      response.writeHead(status, { "content-type": "application/problem+json" });
+      response.end(JSON.stringify({ type: "about:blank", ...problem }));
+    }
+    const seconds = (deps.clock.monotonic() - started) / 1000;
+    deps.recorder.facadeRequest(name ?? "other", String(status), seconds);
+  };
+}
+
+async function readJson(request: NodeRequest): Promise<Readonly<Record<string, unknown>>> {
+  if (request.headers["content-encoding"] !== undefined) {
+    throw new ProblemError(415, "the body must not be compressed");
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size > MAX_BODY) throw new ProblemError(413, `the body is over ${MAX_BODY} bytes`);
+    chunks.push(chunk);
+  }
+  try {
+    const text = await new Blob(chunks.map((c) => new Uint8Array(c))).text();
+    const value: unknown = JSON.parse(text === "" ? "{}" : text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  } catch {
+    // Told below.
+  }
+  throw new ProblemError(400, "the body must be a JSON object");
+}
+
+/** Words from outside: bounded, on one line. */
+function text(value: unknown): string {
+  if (typeof value !== "string") return "";
+  // deno-lint-ignore no-control-regex -- they are what is taken out
+  return value.replace(/[\x00-\x1f\x7f]+/g, " ").trim().slice(0, 500);
+}

@@ -1,0 +1,261 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import { create, timestampFromMs, toBinary } from "../proto/runtime.ts";
+import {
+  LogRowSchema,
+  Result as WireResult,
+  type TaskState,
+  TaskStateSchema,
+  type UpdateLogRequest,
+  type UpdateLogResponse,
+  UpdateLogResponseSchema,
+  type UpdateTaskRequest,
+  type UpdateTaskResponse,
+  UpdateTaskResponseSchema,
+} from "../proto/gen/runner/v1/messages_pb.ts";
+import { type Gitea, GiteaError } from "../controller/gitea.ts";
+import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
+import type { Result } from "../controller/model/reason.ts";
+import type { ExecutorEvents } from "../controller/offers.ts";
+import { fromWireResult, isGone } from "../controller/settle.ts";
+import { shiftSteps, snapshotSteps, toGitea, toRunner } from "./offsets.ts";
+import { createTurnstile } from "./turnstile.ts";
+import { judge, type Verdict } from "./verdict.ts";
+
+/**
+ * Passes one task's reports on to Gitea, one call at a time and in the order in which they came.
+ *
+ *   rows ------------------> Gitea at once
+ *   no_more ---------------> acknowledged, held back --+
+ *   final state --> judge() --> reason row, no_more <--+ --> final state --> settled
+ *
+ * - Nothing is retried here: what Gitea does not take is answered with its `GiteaError`, and the
+ *   gate's queue repeats it. Every step may be repeated.
+ * - Once Gitea says for good that it does not know the task, reports are answered from here.
+ */
+export interface Relay {
+  /** Throws `GiteaError`, or the signal's reason. The request is in the runner's numbers. */
+  updateLog(request: UpdateLogRequest, signal: AbortSignal): Promise<UpdateLogResponse>;
+  /** Throws `GiteaError`, or the signal's reason. */
+  updateTask(
+    request: { readonly state: TaskState; readonly outputs: UpdateTaskRequest["outputs"] },
+    signal: AbortSignal,
+  ): Promise<UpdateTaskResponse>;
+  /** The executor is being terminated: a success of an interrupted job is not believed from now on. */
+  terminating(why: string): void;
+  /** Seals the log if the outcome is settled and nobody has. Throws `GiteaError`. */
+  seal(signal: AbortSignal): Promise<void>;
+  /** The settled outcome; null until Gitea has accepted one. */
+  readonly outcome: Result | null;
+}
+
+/** What {@link createRelay} needs. */
+export interface RelayDeps {
+  readonly gitea: Gitea;
+  readonly events: ExecutorEvents;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** An unchanged state is forwarded at most this often. */
+const STATE_EVERY_MS = 10_000;
+
+/** Makes the relay of a claimed task whose first row is Gitea's row `logOffset`. */
+export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: number): Relay {
+  const { gitea, events, clock } = deps;
+  const logger = deps.logger.child({ assignment: info.id });
+  const taskId = BigInt(info.taskId);
+  const offset = BigInt(logOffset);
+  const turnstile = createTurnstile();
+  let log: "open" | "held" | "sealed" = "open";
+  let lastRow: { readonly index: bigint; readonly content: string } | null = null;
+  let why: string | null = null;
+  let last:
+    | { readonly key: string; readonly at: number; readonly answer: UpdateTaskResponse }
+    | null = null;
+  let cancelled = false;
+  let verdict: Verdict | null = null;
+  let final: UpdateTaskResponse | null = null;
+  let outcome: Result | null = null;
+  let held = false;
+
+  const touch = () => {
+    if (held) return;
+    held = true;
+    events.updated(info.id);
+  };
+  const settle = (result: Result) => {
+    if (outcome !== null) return;
+    outcome = result;
+    events.finalAccepted(info.id, result);
+  };
+  /** Gitea will never know this task again: the executor is told so, and its reports end here. */
+  const forget = (error: GiteaError) => {
+    logger.warn("Gitea does not know the task", { error });
+    log = "sealed";
+    settle("cancelled");
+  };
+  const forgotten = () => outcome !== null && final === null && log === "sealed";
+
+  const writeSeal = async (row: string | null, signal: AbortSignal) => {
+    if (log === "sealed") return;
+    try {
+      const { ackIndex } = await gitea.updateLog({ taskId, index: 0n, rows: [], noMore: false }, {
+        signal,
+      });
+      const time = timestampFromMs(clock.now());
+      const rows = row === null ? [] : [create(LogRowSchema, { time, content: row })];
+      await gitea.updateLog({ taskId, index: ackIndex, rows, noMore: true }, { signal });
+    } catch (error) {
+      if (!(error instanceof GiteaError) || error.code !== "log_sealed") throw error;
+    }
+    log = "sealed";
+  };
+
+  const forwardRows = async (request: UpdateLogRequest, signal: AbortSignal) => {
+    const { rows, index } = request;
+    const end = index + BigInt(rows.length);
+    const noMore = request.noMore && outcome !== null;
+    try {
+      const answer = await gitea.updateLog(
+        { taskId, index: toGitea(index, offset), rows, noMore },
+        { signal },
+      );
+      const ackIndex = toRunner(answer.ackIndex, offset);
+      if (ackIndex >= end) {
+        rememberLastRow(request);
+        if (noMore) log = "sealed";
+        else if (request.noMore && log === "open") log = "held";
+      }
+      return create(UpdateLogResponseSchema, { ackIndex });
+    } catch (error) {
+      if (!(error instanceof GiteaError)) throw error;
+      if (isGone(error)) forget(error);
+      else if (error.code === "log_sealed") log = "sealed";
+      else throw error;
+      if (rows.length > 0) {
+        logger.warn("log rows came after the log was sealed", { rows: rows.length });
+      }
+      return create(UpdateLogResponseSchema, { ackIndex: end });
+    }
+  };
+  const rememberLastRow = ({ index, rows }: UpdateLogRequest) => {
+    const at = rows.findLastIndex((row) => row.content.trim() !== "");
+    const row = rows[at];
+    const number = index + BigInt(at);
+    if (row !== undefined && (lastRow === null || number >= lastRow.index)) {
+      lastRow = { index: number, content: row.content };
+    }
+  };
+
+  const forwardState = async (
+    state: TaskState,
+    outputs: UpdateTaskRequest["outputs"],
+    signal: AbortSignal,
+  ) => {
+    const shifted = shiftSteps(state, offset);
+    const answer = await gitea.updateTask({ state: shifted, outputs }, { signal });
+    events.stepsForwarded(info.id, snapshotSteps(shifted));
+    return answer;
+  };
+  const heartbeat = async (
+    state: TaskState,
+    outputs: UpdateTaskRequest["outputs"],
+    signal: AbortSignal,
+  ) => {
+    const key = keyOf(state, outputs);
+    const now = clock.monotonic();
+    if (last?.key === key && now - last.at < STATE_EVERY_MS) return last.answer;
+    const answer = await forwardState(state, outputs, signal);
+    if ((answer.state?.result ?? WireResult.UNSPECIFIED) !== WireResult.UNSPECIFIED) {
+      cancelled ||= answer.state?.result === WireResult.CANCELLED;
+      answer.state = stopped(taskId);
+    }
+    last = { key, at: now, answer };
+    return answer;
+  };
+  const finish = async (
+    state: TaskState,
+    outputs: UpdateTaskRequest["outputs"],
+    signal: AbortSignal,
+  ) => {
+    const lastContent = lastRow?.content ?? null;
+    const now = judge({ result: state.result, lastRow: lastContent, terminating: why, cancelled });
+    // A reason that stands in a sealed log cannot be taken back.
+    if (verdict === null || verdict.row === null) verdict = now;
+    if (verdict.row !== null || log === "held") await writeSeal(verdict.row, signal);
+    const judged = { ...state, result: verdict.result };
+    const answer = await forwardState(judged, outputs, signal);
+    final = answer;
+    settle(
+      fromWireResult(answer.state?.result ?? WireResult.UNSPECIFIED) ??
+        fromWireResult(verdict.result) ?? "failure",
+    );
+    return answer;
+  };
+
+  return {
+    get outcome() {
+      return outcome;
+    },
+    terminating(reason) {
+      why ??= reason;
+    },
+    updateLog(request, signal) {
+      touch();
+      return turnstile.pass(signal, async () => {
+        if (forgotten()) {
+          const ackIndex = request.index + BigInt(request.rows.length);
+          return create(UpdateLogResponseSchema, { ackIndex });
+        }
+        return await forwardRows(request, signal);
+      });
+    },
+    updateTask({ state, outputs }, signal) {
+      touch();
+      return turnstile.pass(signal, async () => {
+        const isFinal = state.result !== WireResult.UNSPECIFIED;
+        if (final !== null && isFinal) return final;
+        if (outcome !== null) {
+          return create(UpdateTaskResponseSchema, {
+            state: stopped(taskId),
+            sentOutputs: Object.keys(outputs),
+          });
+        }
+        try {
+          return isFinal
+            ? await finish(state, outputs, signal)
+            : await heartbeat(state, outputs, signal);
+        } catch (error) {
+          if (!(error instanceof GiteaError) || !isGone(error)) throw error;
+          forget(error);
+          return create(UpdateTaskResponseSchema, {
+            state: stopped(taskId),
+            sentOutputs: Object.keys(outputs),
+          });
+        }
+      });
+    },
+    seal(signal) {
+      return turnstile.pass(signal, async () => {
+        if (outcome === null) return;
+        try {
+          await writeSeal(null, signal);
+        } catch (error) {
+          if (!(error instanceof GiteaError) || !isGone(error)) throw error;
+          log = "sealed";
+        }
+      });
+    },
+  };
+}
+
+/** The one answer that every version of the runner obeys. */
+function stopped(taskId: bigint): TaskState {
+  return create(TaskStateSchema, { id: taskId, result: WireResult.CANCELLED });
+}
+
+/** Equal for states that say the same. */
+function keyOf(state: TaskState, outputs: UpdateTaskRequest["outputs"]): string {
+  return `${toBinary(TaskStateSchema, state).toBase64()} ${JSON.stringify(outputs)}`;
+}
