@@ -6,6 +6,7 @@ import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Backend, Executor } from "./backend.ts";
 import { createClaims } from "./claims.ts";
 import { createEffects } from "./effects.ts";
+import { endExecutors } from "./farewell.ts";
 import type { Entry } from "./entry.ts";
 import type { Gitea } from "./gitea.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -93,6 +94,8 @@ export interface Engine extends AsyncDisposable {
   takeOver(signal: AbortSignal): Promise<void>;
   /** Recovers, then consumes, until aborted. */
   run(signal: AbortSignal): Promise<void>;
+  /** Ends every executor (clean stop of the embedded profile); call it after {@link run} has ended. */
+  endExecutors(signal: AbortSignal): Promise<void>;
 }
 
 const IN_PROGRESS_MS = 15_000;
@@ -127,11 +130,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     offers,
     writer,
     claimTimeoutMs: options.claimTimeoutMs,
-    worker: (name) => {
-      const worker = workers.get(name);
-      if (worker === undefined) throw new Error(`Use backend "${name}": it is not enabled here`);
-      return worker;
-    },
+    worker: workerOf,
     ledger: () => ledger,
     guard: deps.guard,
   });
@@ -182,6 +181,12 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     guard: deps.guard,
   });
   measurePhases(ledger, deps.statistics, recorder, tasks.signal);
+
+  function workerOf(name: BackendName): Worker {
+    const worker = workers.get(name);
+    if (worker === undefined) throw new Error(`Use backend "${name}": it is not enabled here`);
+    return worker;
+  }
 
   /** Among the next `capacity` to be admitted. */
   function isNear(entry: Entry): boolean {
@@ -306,6 +311,8 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         if (!signal.aborted) throw error;
       });
     },
+    endExecutors: (signal) =>
+      endExecutors({ ledger, writer, clock, logger, worker: workerOf }, signal),
     [Symbol.asyncDispose]: () => tasks[Symbol.asyncDispose](),
   };
 }

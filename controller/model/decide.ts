@@ -67,7 +67,10 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
         ? {
           state: { kind: "ready", executor: event.executor },
           effects: [journal("backend_ready"), { kind: "await_claim" }],
-          waiting: { code: "awaiting_claim", detail: "the executor starts and will ask for its job" },
+          waiting: {
+            code: "awaiting_claim",
+            detail: "the executor starts and will ask for its job",
+          },
         }
         : same(state);
     case "backend_failed":
@@ -96,7 +99,10 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
             journal("claim_timeout", delays.claimRetryMs),
             { kind: "accept", afterMs: delays.claimRetryMs },
           ],
-          waiting: { code: "claim_timeout", detail: "the executor did not ask for its job in time" },
+          waiting: {
+            code: "claim_timeout",
+            detail: "the executor did not ask for its job in time",
+          },
         }
         : same(state);
     case "held":
@@ -117,6 +123,10 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
       return marked(state);
     case "cancelled":
       return beforeClaim(state)
+        ? settle(state, "cancelled", { code: "cancelled", detail: event.detail }, "cancelled")
+        : same(state);
+    case "stopped":
+      return state.kind === "claimed" || state.kind === "running"
         ? settle(state, "cancelled", { code: "cancelled", detail: event.detail }, "cancelled")
         : same(state);
     case "gave_up":
@@ -210,7 +220,9 @@ function delivered(
         };
     case "invalid":
     case "conflicting": {
-      const name = event.content.kind === "invalid" ? "invalid assignment" : "conflicting assignment";
+      const name = event.content.kind === "invalid"
+        ? "invalid assignment"
+        : "conflicting assignment";
       const reason = { code: "invalid", detail: event.content.detail } as const;
       const next = settle({ kind: "stored" }, "failure", reason, null, "invalid");
       return { ...next, effects: [received, journal(name, 0, reason.detail), ...next.effects] };
@@ -263,7 +275,10 @@ function executorFailed(
         { kind: "delete_executor" },
         { kind: "nak", delayMs: delays.parkMs },
       ],
-      waiting: { code: "parked", detail: `${event.failures} executors failed; last: ${event.detail}` },
+      waiting: {
+        code: "parked",
+        detail: `${event.failures} executors failed; last: ${event.detail}`,
+      },
     };
   }
   const afterMs = Math.min(delays.notReadyMs * 2 ** (event.failures - 1), 60_000);
@@ -402,7 +417,9 @@ function presenceChanged(state: State, presence: "ended" | "gone"): Decision {
     case "claimed":
     case "running":
     case "settling":
-      return state.presence === "gone" ? same(state) : { state: { ...state, presence }, effects: [] };
+      return state.presence === "gone"
+        ? same(state)
+        : { state: { ...state, presence }, effects: [] };
     case "terminal": {
       if (state.presence === presence || state.presence === "gone" || state.presence === "none") {
         return same(state);

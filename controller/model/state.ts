@@ -130,6 +130,8 @@ export type Event =
   | { readonly kind: "cancelled"; readonly detail: string }
   /** Claimed, and its executor is proven lost. */
   | { readonly kind: "lost"; readonly code: ReasonCode; readonly detail: string }
+  /** We end a claimed one ourselves: a clean stop of the embedded profile, an operator's release. */
+  | { readonly kind: "stopped"; readonly detail: string }
   /** Gave up before the claim: waited too long, payload lost. */
   | { readonly kind: "gave_up"; readonly code: ReasonCode; readonly detail: string }
   /** An operator wants a parked assignment tried now, or the time to park is over. */
