@@ -1,0 +1,90 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import { backoffMs } from "../lib/retry.ts";
+import { EXIT, type Outcome } from "./exit_codes.ts";
+import type { FacadeApi } from "./facade_api.ts";
+import type { GateLimits } from "./gate.ts";
+import { GateEnd } from "./gate_end.ts";
+import type { Outbox } from "./outbox.ts";
+
+/** The gate's own calls to the facade over its life. */
+export interface Heartbeat {
+  /** Repeats the first heartbeat until it is taken. Rejects with {@link GateEnd} or the signal's reason. */
+  meet(signal: AbortSignal): Promise<void>;
+  /** One heartbeat each interval until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Says how it ended, for as long as that is of use to the controller. Never rejects. */
+  exit(
+    outcome: Outcome,
+    options: { readonly claimed: boolean; readonly over: AbortSignal },
+  ): Promise<void>;
+}
+
+/** What it works with. */
+export interface HeartbeatDeps {
+  readonly facade: FacadeApi;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly limits: GateLimits;
+  readonly outbox: Pick<Outbox, "started">;
+  /** Called with a {@link GateEnd} when the facade wants nothing of this executor. */
+  readonly end: (error: GateEnd) => void;
+}
+
+const MEET = { firstMs: 50, maxMs: 2000 };
+const EXIT_RETRY = { firstMs: 200, maxMs: 5000 };
+
+/** Makes a {@link Heartbeat}. */
+export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
+  const { facade, clock, logger, limits, outbox } = deps;
+  let heardAt = clock.monotonic();
+
+  const refused = (why: string) => new GateEnd(EXIT.claimRefused, `the facade refused: ${why}`);
+  const silent = (why: string) =>
+    new GateEnd(EXIT.facadeSilent, `no answer of the facade for ${limits.facadeMs} ms: ${why}`);
+  const isSilent = () => clock.monotonic() - heardAt > limits.facadeMs;
+
+  return {
+    async meet(signal) {
+      heardAt = clock.monotonic();
+      for (let attempt = 1;; attempt++) {
+        const sent = await facade.heartbeat(false, { signal });
+        if (sent.kind === "accepted") break;
+        if (sent.kind === "refused") throw refused(sent.why);
+        if (isSilent()) throw silent(sent.why);
+        logger.warn("facade does not answer yet", { why: sent.why, attempt });
+        await clock.sleep(backoffMs(attempt, MEET, deps.random), signal);
+      }
+      heardAt = clock.monotonic();
+    },
+    async run(signal) {
+      while (true) {
+        await clock.sleep(limits.heartbeatMs, signal);
+        const sent = await facade.heartbeat(outbox.started, { signal });
+        if (sent.kind === "accepted") heardAt = clock.monotonic();
+        // With a task, the reports decide.
+        else if (!outbox.started && sent.kind === "refused") deps.end(refused(sent.why));
+        else if (!outbox.started && isSilent()) deps.end(silent(sent.why));
+        else logger.warn("heartbeat was not taken", { why: sent.why });
+      }
+    },
+    async exit(outcome, { claimed, over }) {
+      const { code, detail } = outcome;
+      const delivered = code === EXIT.delivered;
+      // A claimed job without a result waits for this call; for the others it only saves time.
+      const patience = claimed && !delivered ? limits.deliveryMs : 5000;
+      using limit = clock.timeout(patience);
+      const signal = AbortSignal.any([limit.signal, over]);
+      try {
+        for (let attempt = 1;; attempt++) {
+          const sent = await facade.exit({ delivered, code, detail }, { signal });
+          if (sent.kind !== "later") return;
+          await clock.sleep(backoffMs(attempt, EXIT_RETRY, deps.random), signal);
+        }
+      } catch (error) {
+        logger.warn("facade was not told how it ended", { error });
+      }
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import type { Fields, Logger } from "../lib/logger.ts";
+
+type Level = "debug" | "info" | "warning" | "error";
+
+/**
+ * JSON lines `{time, level, msg, ...fields}` through `write`, one call per line. An `Error` in a
+ * field becomes its message with those of its causes. Never throws: a field that is not JSON is
+ * replaced by a note.
+ */
+export function createJsonLogger(
+  write: (line: string) => void,
+  options: { readonly now: () => number; readonly fields?: Fields; readonly debug?: boolean },
+): Logger {
+  const log = (level: Level, msg: string, fields?: Fields) => {
+    const head = { time: new Date(options.now()).toISOString(), level, msg };
+    write(encode({ ...head, ...options.fields, ...fields }, head) + "\n");
+  };
+  return {
+    debug: (message, fields) => options.debug === true ? log("debug", message, fields) : undefined,
+    info: (message, fields) => log("info", message, fields),
+    warn: (message, fields) => log("warning", message, fields),
+    error: (message, fields) => log("error", message, fields),
+    child: (fields) =>
+      createJsonLogger(write, { ...options, fields: { ...options.fields, ...fields } }),
+  };
+}
+
+/** Message of an error, followed by those of its causes; five of them at most. */
+export function errorText(error: unknown): string {
+  const texts: string[] = [];
+  let next: unknown = error;
+  for (let depth = 0; depth < 5 && next !== undefined; depth++) {
+    texts.push(next instanceof Error ? next.message || next.name : String(next));
+    next = next instanceof Error ? next.cause : undefined;
+  }
+  return texts.join(": ");
+}
+
+function encode(record: Fields, head: Fields): string {
+  try {
+    return JSON.stringify(record, (_key, value) => {
+      if (value instanceof Error) return errorText(value);
+      return typeof value === "bigint" ? String(value) : value;
+    });
+  } catch {
+    return JSON.stringify({ ...head, fields: "not JSON" });
+  }
+}

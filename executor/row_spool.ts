@@ -1,0 +1,180 @@
+/**
+ * A queue of log rows, each as bytes. What does not fit into memory goes to a file in the middle:
+ *
+ *   push --> tail (memory) --> file --> head (memory) --> peek, drop
+ *
+ * The file is only read forwards and starts again when it is empty. Calls never interleave: all of it
+ * is synchronous.
+ */
+export interface RowSpool extends Disposable {
+  /** Rows that wait. */
+  readonly length: number;
+  /** Rows that wait in the file. */
+  readonly spilled: number;
+  /** Adds a row; false, and nothing is stored, when the bound on the file is reached. */
+  push(row: Uint8Array): boolean;
+  /** The first rows, at least one if there is one, within both bounds. They stay. */
+  peek(maxRows: number, maxBytes: number): readonly Uint8Array[];
+  /** Forgets the first `count` rows. */
+  drop(count: number): void;
+}
+
+/** Bounds, bytes. */
+export interface RowSpoolOptions {
+  /** Made with mode 0600 when it is needed first; removed by dispose. */
+  readonly file: string;
+  /** In memory, head and tail together; 4 MiB by default. */
+  readonly memoryBytes?: number;
+  /** In the file; 1 GiB by default. */
+  readonly fileBytes?: number;
+}
+
+const PER_ROW = 4;
+
+/** Makes an empty {@link RowSpool}. Throws `Deno.errors.*` from any call when the disk fails. */
+export function createRowSpool(options: RowSpoolOptions): RowSpool {
+  const half = Math.max(1, (options.memoryBytes ?? 4 * 1024 * 1024) / 2);
+  const limit = options.fileBytes ?? 1024 * 1024 * 1024;
+  const head = createRun();
+  let tail = createRun();
+  let file: Deno.FsFile | undefined;
+  let readAt = 0;
+  let writeAt = 0;
+  let spilled = 0;
+
+  const spill = () => {
+    file ??= Deno.openSync(options.file, { read: true, write: true, create: true, mode: 0o600 });
+    const block = encode(tail.rows());
+    file.seekSync(writeAt, Deno.SeekMode.Start);
+    for (let done = 0; done < block.length;) done += file.writeSync(block.subarray(done));
+    writeAt += block.length;
+    spilled += tail.length;
+    tail = createRun();
+  };
+  const refill = () => {
+    if (head.length > 0) return;
+    while (file !== undefined && spilled > 0 && head.bytes < half) {
+      head.push(readRow(file, readAt));
+      readAt += PER_ROW + head.last().length;
+      spilled--;
+    }
+    if (spilled === 0 && writeAt > 0) {
+      file?.truncateSync(0);
+      readAt = writeAt = 0;
+    }
+    if (head.length === 0) {
+      for (const row of tail.rows()) head.push(row);
+      tail = createRun();
+    }
+  };
+
+  return {
+    get length() {
+      return head.length + spilled + tail.length;
+    },
+    get spilled() {
+      return spilled;
+    },
+    push(row) {
+      if (writeAt + tail.bytes + row.length + PER_ROW > limit) return false;
+      if (spilled === 0 && tail.length === 0 && head.bytes < half) head.push(row);
+      else tail.push(row);
+      if (tail.bytes >= half) spill();
+      return true;
+    },
+    peek(maxRows, maxBytes) {
+      refill();
+      return head.peek(maxRows, maxBytes);
+    },
+    drop(count) {
+      for (let left = count; left > 0;) {
+        refill();
+        const now = Math.min(left, head.length);
+        if (now === 0) break;
+        head.drop(now);
+        left -= now;
+      }
+    },
+    [Symbol.dispose]() {
+      if (file === undefined) return;
+      file.close();
+      file = undefined;
+      Deno.removeSync(options.file);
+    },
+  };
+}
+
+interface Run {
+  readonly length: number;
+  readonly bytes: number;
+  push(row: Uint8Array): void;
+  last(): Uint8Array;
+  rows(): readonly Uint8Array[];
+  peek(maxRows: number, maxBytes: number): readonly Uint8Array[];
+  drop(count: number): void;
+}
+
+/** Rows in memory; dropped ones are cut off in blocks, so that a drop costs nothing per row left. */
+function createRun(): Run {
+  let rows: Uint8Array[] = [];
+  let from = 0;
+  let bytes = 0;
+  return {
+    get length() {
+      return rows.length - from;
+    },
+    get bytes() {
+      return bytes;
+    },
+    push(row) {
+      rows.push(row);
+      bytes += row.length + PER_ROW;
+    },
+    last: () => rows.at(-1) ?? new Uint8Array(),
+    rows: () => from === 0 ? rows : rows.slice(from),
+    peek(maxRows, maxBytes) {
+      let end = from;
+      for (let size = 0; end < rows.length && end - from < maxRows; end++) {
+        size += rows[end]?.length ?? 0;
+        if (size > maxBytes && end > from) break;
+      }
+      return rows.slice(from, end);
+    },
+    drop(count) {
+      for (const row of rows.slice(from, from + count)) bytes -= row.length + PER_ROW;
+      from = Math.min(rows.length, from + count);
+      if (from > 1024 || from === rows.length) {
+        rows = rows.slice(from);
+        from = 0;
+      }
+    },
+  };
+}
+
+function encode(rows: readonly Uint8Array[]): Uint8Array {
+  const block = new Uint8Array(rows.reduce((sum, row) => sum + PER_ROW + row.length, 0));
+  const view = new DataView(block.buffer);
+  let at = 0;
+  for (const row of rows) {
+    view.setUint32(at, row.length);
+    block.set(row, at + PER_ROW);
+    at += PER_ROW + row.length;
+  }
+  return block;
+}
+
+function readRow(file: Deno.FsFile, at: number): Uint8Array {
+  const size = new DataView(readExactly(file, at, PER_ROW).buffer).getUint32(0);
+  return readExactly(file, at + PER_ROW, size);
+}
+
+function readExactly(file: Deno.FsFile, at: number, size: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(size);
+  file.seekSync(at, Deno.SeekMode.Start);
+  for (let done = 0; done < size;) {
+    const read = file.readSync(bytes.subarray(done));
+    if (read === null) throw new Error(`Read spooled log rows: file ends at byte ${at + done}`);
+    done += read;
+  }
+  return bytes;
+}

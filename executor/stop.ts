@@ -1,0 +1,107 @@
+import type { Clock } from "../lib/clock.ts";
+import { EXIT } from "./exit_codes.ts";
+import type { FacadeApi } from "./facade_api.ts";
+import { GateEnd } from "./gate_end.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Runner } from "./runner.ts";
+
+/** What happens when the executor is asked to end (SIGTERM). */
+export interface StopWatch extends Disposable {
+  /** Aborts at once. */
+  readonly asked: AbortSignal;
+  /** Aborts shortly before the grace period ends. */
+  readonly over: AbortSignal;
+  /** Why; undefined if nobody asked. */
+  readonly why: string | undefined;
+  /** How long the runner may let its job go on after SIGTERM, ms. */
+  readonly shutdownMs: number;
+  /** Throws a {@link GateEnd} if somebody asked. */
+  throwIfAsked(): void;
+  /** Waits to be asked, tells the facade, then ends the runner. Rejects with the signal's reason. */
+  run(runner: Pick<Runner, "terminate" | "kill">, signal: AbortSignal): Promise<void>;
+}
+
+/** What it works with. */
+export interface StopDeps {
+  readonly stop: AbortSignal;
+  readonly facade: Pick<FacadeApi, "terminating">;
+  readonly outbox: Pick<Outbox, "terminating">;
+  readonly clock: Clock;
+  /** From the request to the kill by whoever sent it, ms. */
+  readonly graceMs: number;
+}
+
+/** Shares of the grace period. What follows the kill is for the delivery. */
+const SHUTDOWN = 0.5;
+const KILL = 0.75;
+const OVER = 0.92;
+const MAX_SHUTDOWN_MS = 60_000;
+
+/** Watches `stop`; dispose it to free its timer. */
+export function watchStop(deps: StopDeps): StopWatch {
+  const { stop, clock, graceMs } = deps;
+  const over = new AbortController();
+  const timers = new DisposableStack();
+  let askedAt = 0;
+  const onStop = () => {
+    askedAt = clock.monotonic();
+    deps.outbox.terminating(whyOf(stop));
+    const end = timers.use(clock.timeout(graceMs * OVER));
+    end.signal.addEventListener("abort", () => over.abort(end.signal.reason), { once: true });
+  };
+  if (stop.aborted) onStop();
+  else stop.addEventListener("abort", onStop, { once: true });
+  timers.defer(() => stop.removeEventListener("abort", onStop));
+  return {
+    asked: stop,
+    over: over.signal,
+    shutdownMs: Math.min(MAX_SHUTDOWN_MS, graceMs * SHUTDOWN),
+    get why() {
+      return stop.aborted ? whyOf(stop) : undefined;
+    },
+    throwIfAsked() {
+      if (stop.aborted) {
+        throw new GateEnd(EXIT.stopped, `stopped before it had a task: ${whyOf(stop)}`);
+      }
+    },
+    async run(runner, signal) {
+      await aborted(stop, signal);
+      // Told first, so that a success that comes now is not believed; but the runner must hear of
+      // it in time, too.
+      using limit = clock.timeout(Math.min(2000, graceMs / 8));
+      await deps.facade.terminating(whyOf(stop), {
+        signal: AbortSignal.any([signal, limit.signal]),
+      }).catch(() => signal.throwIfAborted());
+      runner.terminate();
+      await clock.sleep(Math.max(0, askedAt + graceMs * KILL - clock.monotonic()), signal);
+      runner.kill();
+    },
+    [Symbol.dispose]: () => timers.dispose(),
+  };
+}
+
+function whyOf(stop: AbortSignal): string {
+  return typeof stop.reason === "string" ? stop.reason : "the executor was asked to end";
+}
+
+/** Resolves when `event` aborts; rejects with the signal's reason. */
+function aborted(event: AbortSignal, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    if (event.aborted) return resolve();
+    const done = () => {
+      event.removeEventListener("abort", onEvent);
+      signal.removeEventListener("abort", onSignal);
+    };
+    const onEvent = () => {
+      done();
+      resolve();
+    };
+    const onSignal = () => {
+      done();
+      reject(signal.reason);
+    };
+    event.addEventListener("abort", onEvent);
+    signal.addEventListener("abort", onSignal);
+  });
+}

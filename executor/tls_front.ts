@@ -1,0 +1,99 @@
+import type { GiteaRoute } from "./gitea_route.ts";
+import { endToEnd } from "./origin.ts";
+import { MAX_CALL_BYTES, type RunnerService } from "./runner_service.ts";
+import type { Logger } from "../lib/logger.ts";
+
+/** Plays Gitea towards the runner for TLS; the CONNECTs to Gitea end here. */
+export interface TlsFront extends AsyncDisposable {
+  /** On loopback. */
+  readonly port: number;
+}
+
+/** What the front works with. */
+export interface TlsFrontDeps {
+  readonly service: RunnerService;
+  readonly route: GiteaRoute;
+  readonly certificate: { readonly certificatePem: string; readonly privateKeyPem: string };
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Listens with the gate's certificate and splits requests as the proxy does. `Deno.serve` with
+ * `fetch`, because a `node:https` server that pipes an upstream's answer stalls after a few requests
+ * per connection in Deno 2.9. Gitea's own certificate is verified by `fetch`.
+ */
+export function openTlsFront(deps: TlsFrontDeps): TlsFront {
+  const server = Deno.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    cert: deps.certificate.certificatePem,
+    key: deps.certificate.privateKeyPem,
+    onListen: () => {},
+    onError: (error) => {
+      if (!deps.signal.aborted) deps.logger.warn("proxy request failed", { error });
+      return new Response("no answer\n", { status: 502 });
+    },
+  }, (request) => handle(deps, request));
+  return {
+    port: server.addr.port,
+    async [Symbol.asyncDispose]() {
+      await server.shutdown();
+    },
+  };
+}
+
+async function handle(deps: TlsFrontDeps, request: Request): Promise<Response> {
+  const to = deps.route.route(request.method, request.url);
+  if (!deps.route.isGitea(new URL(request.url).host)) {
+    return new Response("this is not that host\n", { status: 421 });
+  }
+  if (to.kind === "origin") return await pass(request);
+  const body = await readBody(request);
+  if (body === undefined) return new Response("the call is too large\n", { status: 413 });
+  const answer = await deps.service.answer({
+    method: to.method,
+    header: (name) => request.headers.get(name) ?? undefined,
+    body,
+  }, deps.signal);
+  return new Response(new Uint8Array(answer.body), answer);
+}
+
+async function pass(request: Request): Promise<Response> {
+  const headers = copied(request.headers);
+  // `fetch` unpacks what it asked for; what it did not ask for passes through as it is.
+  headers.set("accept-encoding", "identity");
+  const answer = await fetch(request.url, {
+    method: request.method,
+    headers,
+    body: request.body,
+    redirect: "manual",
+    signal: request.signal,
+  });
+  return new Response(answer.body, { status: answer.status, headers: copied(answer.headers) });
+}
+
+function copied(from: Headers): Headers {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(endToEnd([...from].flat()))) {
+    for (const value of values) headers.append(name, value);
+  }
+  return headers;
+}
+
+async function readBody(request: Request): Promise<Uint8Array | undefined> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of request.body ?? []) {
+    size += part.length;
+    if (size > MAX_CALL_BYTES) return undefined;
+    parts.push(part);
+  }
+  const body = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    body.set(part, at);
+    at += part.length;
+  }
+  return body;
+}
