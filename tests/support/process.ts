@@ -1,0 +1,123 @@
+/** What a program that has ended left behind. */
+export interface Output {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** How a program is started. */
+export interface StartOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Start from an empty environment, not from ours. */
+  readonly clearEnv?: boolean;
+  readonly cwd?: string;
+}
+
+/**
+ * Runs a program to its end and resolves to what it printed. Rejects when it cannot be started, when
+ * its exit code is not 0 (with its last lines), or with the signal's reason when that aborts; the
+ * program is then killed.
+ */
+export async function run(
+  command: string,
+  args: readonly string[],
+  options: StartOptions & { readonly signal?: AbortSignal } = {},
+): Promise<Output> {
+  options.signal?.throwIfAborted();
+  const output = await new Deno.Command(command, {
+    args: [...args],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+    ...options.env === undefined ? {} : { env: { ...options.env } },
+    ...options.clearEnv === undefined ? {} : { clearEnv: options.clearEnv },
+    ...options.cwd === undefined ? {} : { cwd: options.cwd },
+    ...options.signal === undefined ? {} : { signal: options.signal },
+  }).output();
+  options.signal?.throwIfAborted();
+  const decoder = new TextDecoder();
+  const result = {
+    code: output.code,
+    stdout: decoder.decode(output.stdout),
+    stderr: decoder.decode(output.stderr),
+  };
+  if (result.code !== 0) {
+    const said = `${result.stdout}\n${result.stderr}`.trim().split("\n").slice(-15).join("\n");
+    throw new Error(
+      `Run "${[command, ...args.slice(0, 3)].join(" ")}": exit code ${result.code}\n${said}`,
+    );
+  }
+  return result;
+}
+
+/** A program that runs beside the test; disposing it stops it. */
+export interface RunningProcess extends AsyncDisposable {
+  readonly pid: number;
+  /** File with everything it printed. */
+  readonly logFile: string;
+  /** Resolves to its exit code (128 + number when a signal ended it). */
+  readonly exited: Promise<number>;
+  /** Resolves when it has ended: SIGTERM, then SIGKILL after `patienceMs`. */
+  stop(patienceMs?: number): Promise<number>;
+  /** Kills it as a crash would: SIGKILL to this process alone. */
+  kill(): Promise<number>;
+  /** The last lines of its log. */
+  tail(lines: number): Promise<string>;
+}
+
+/**
+ * Starts a program with its output going to `logFile`. Rejects only when the shell cannot be started;
+ * a program that ends at once is seen at `exited`.
+ */
+export async function startProcess(
+  command: string,
+  args: readonly string[],
+  options: StartOptions & { readonly logFile: string },
+): Promise<RunningProcess> {
+  await Deno.writeTextFile(options.logFile, "", { append: true });
+  // The shell is replaced by the program: the pid is the program's own, and no pipe has to be read.
+  const child = new Deno.Command("sh", {
+    args: ["-c", 'log=$1; shift; exec "$@" >>"$log" 2>&1', "sh", options.logFile, command, ...args],
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+    ...options.env === undefined ? {} : { env: { ...options.env } },
+    ...options.clearEnv === undefined ? {} : { clearEnv: options.clearEnv },
+    ...options.cwd === undefined ? {} : { cwd: options.cwd },
+  }).spawn();
+  const state = { ended: false };
+  const exited = child.status.then((status) => {
+    state.ended = true;
+    return status.code;
+  });
+  const send = (signal: Deno.Signal) => {
+    if (!state.ended) child.kill(signal);
+  };
+  const stop = async (patienceMs = 15_000) => {
+    send("SIGTERM");
+    const timer = setTimeout(() => send("SIGKILL"), patienceMs);
+    try {
+      return await exited;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return {
+    pid: child.pid,
+    logFile: options.logFile,
+    exited,
+    stop,
+    kill() {
+      send("SIGKILL");
+      return exited;
+    },
+    async tail(lines) {
+      return (await Deno.readTextFile(options.logFile)).trimEnd().split("\n").slice(-lines).join(
+        "\n",
+      );
+    },
+    async [Symbol.asyncDispose]() {
+      await stop();
+    },
+  };
+}
