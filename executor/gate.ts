@@ -41,6 +41,8 @@ export interface GateLimits {
   readonly identityMs: number;
   /** Without any answer of the facade while there is no task; 10 minutes. */
   readonly facadeMs: number;
+  /** For a facade that refuses this executor or its reports to change its mind; 1 minute. */
+  readonly refusalMs: number;
   /** For the delivery after the runner has gone; 1 hour. */
   readonly deliveryMs: number;
   /** Between heartbeats; 10 s. */
@@ -52,6 +54,7 @@ export interface GateLimits {
 const LIMITS: GateLimits = {
   identityMs: 600_000,
   facadeMs: 600_000,
+  refusalMs: 60_000,
   deliveryMs: 3_600_000,
   heartbeatMs: 10_000,
   lingerMs: 30_000,
@@ -97,6 +100,7 @@ export async function runGate(launch: Launch, deps: GateDeps): Promise<Outcome> 
     sender: facade,
     spool,
     runnerVersion: () => version,
+    refusalMs: limits.refusalMs,
   });
   const nonce = randomHex(32);
   const service = createRunnerService({

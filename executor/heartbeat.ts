@@ -5,7 +5,7 @@ import { EXIT, type Outcome } from "./exit_codes.ts";
 import type { FacadeApi } from "./facade_api.ts";
 import type { GateLimits } from "./gate.ts";
 import { GateEnd } from "./gate_end.ts";
-import type { Outbox } from "./outbox.ts";
+import type { Outbox, Sent } from "./outbox.ts";
 
 /** The gate's own calls to the facade over its life. */
 export interface Heartbeat {
@@ -39,34 +39,47 @@ const EXIT_RETRY = { firstMs: 200, maxMs: 5000 };
 export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const { facade, clock, logger, limits, outbox } = deps;
   let heardAt = clock.monotonic();
+  let refusedSince: number | undefined;
 
-  const refused = (why: string) => new GateEnd(EXIT.claimRefused, `the facade refused: ${why}`);
-  const silent = (why: string) =>
-    new GateEnd(EXIT.facadeSilent, `no answer of the facade for ${limits.facadeMs} ms: ${why}`);
-  const isSilent = () => clock.monotonic() - heardAt > limits.facadeMs;
+  /** The end that this answer means while there is no task; undefined while there is hope. */
+  const endOf = (sent: Sent<void>): GateEnd | undefined => {
+    const now = clock.monotonic();
+    if (sent.kind !== "later") heardAt = now;
+    if (sent.kind === "accepted") {
+      refusedSince = undefined;
+      return undefined;
+    }
+    // A controller that has just started may not know this executor yet.
+    if (sent.kind === "refused") {
+      refusedSince ??= now;
+      if (now - refusedSince < limits.refusalMs) return undefined;
+      return new GateEnd(EXIT.claimRefused, `the facade refused: ${sent.why}`);
+    }
+    if (now - heardAt < limits.facadeMs) return undefined;
+    const detail = `no answer of the facade for ${limits.facadeMs / 1000} s: ${sent.why}`;
+    return new GateEnd(EXIT.facadeSilent, detail);
+  };
 
   return {
     async meet(signal) {
       heardAt = clock.monotonic();
       for (let attempt = 1;; attempt++) {
         const sent = await facade.heartbeat(false, { signal });
-        if (sent.kind === "accepted") break;
-        if (sent.kind === "refused") throw refused(sent.why);
-        if (isSilent()) throw silent(sent.why);
+        if (sent.kind === "accepted") return;
+        const end = endOf(sent);
+        if (end !== undefined) throw end;
         logger.warn("facade does not answer yet", { why: sent.why, attempt });
         await clock.sleep(backoffMs(attempt, MEET, deps.random), signal);
       }
-      heardAt = clock.monotonic();
     },
     async run(signal) {
       while (true) {
         await clock.sleep(limits.heartbeatMs, signal);
         const sent = await facade.heartbeat(outbox.started, { signal });
-        if (sent.kind === "accepted") heardAt = clock.monotonic();
+        if (sent.kind !== "accepted") logger.warn("heartbeat was not taken", { why: sent.why });
+        const end = endOf(sent);
         // With a task, the reports decide.
-        else if (!outbox.started && sent.kind === "refused") deps.end(refused(sent.why));
-        else if (!outbox.started && isSilent()) deps.end(silent(sent.why));
-        else logger.warn("heartbeat was not taken", { why: sent.why });
+        if (end !== undefined && !outbox.started) deps.end(end);
       }
     },
     async exit(outcome, { claimed, over }) {

@@ -83,12 +83,16 @@ export interface OutboxDeps {
   readonly logger: Logger;
   /** What the runner called itself; asked when the final state comes. */
   readonly runnerVersion: () => string;
+  /** How long the facade must go on refusing until that is final, ms. */
+  readonly refusalMs: number;
 }
 
 const MAX_ROWS = 1000;
-const MAX_BYTES = 1024 * 1024;
+/** Of one call, so that it passes a reverse proxy that takes 1 MiB. */
+const MAX_BYTES = 512 * 1024;
 const RETRY = { firstMs: 200, maxMs: 5000 };
 const HEARTBEAT_MS = 5000;
+const REFUSED_RETRY_MS = 2000;
 
 type Progress = "more" | "finished";
 
@@ -283,6 +287,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     async run(signal) {
       let failures = 0;
+      let refusedSince: number | undefined;
       while (true) {
         signal.throwIfAborted();
         wake = Promise.withResolvers();
@@ -296,6 +301,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         switch (sent.kind) {
           case "accepted":
             failures = 0;
+            refusedSince = undefined;
             if (sent.value === "finished") {
               return { kind: "delivered", result: final?.result ?? Result.UNSPECIFIED };
             }
@@ -310,8 +316,14 @@ export function createOutbox(deps: OutboxDeps): Outbox {
             await clock.sleep(backoffMs(failures, RETRY, deps.random), signal);
             break;
           case "refused":
-            cancelled = true;
-            return { kind: "refused", why: sent.why };
+            // A controller that has just started may not know the claim before our heartbeat.
+            refusedSince ??= clock.monotonic();
+            if (clock.monotonic() - refusedSince >= deps.refusalMs) {
+              cancelled = true;
+              return { kind: "refused", why: sent.why };
+            }
+            await clock.sleep(REFUSED_RETRY_MS, signal);
+            break;
           default:
             sent satisfies never;
         }
