@@ -1,0 +1,83 @@
+import type { Ending } from "../../controller/backend.ts";
+import { exitText } from "../exit_texts.ts";
+import { readStart } from "./folder.ts";
+import { isAlive, parseStat, type ProcessRef } from "./proc.ts";
+
+const TAIL_BYTES = 16 * 1024;
+const TAIL_LINES = 20;
+const LINE_LENGTH = 400;
+/** The output of the gate and the runner is kept below this, the newest part. */
+const OUTPUT_BYTES = 4 * 1024 * 1024;
+const CONTROLS = /\p{Cc}/gu;
+const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[A-Za-z]`, "g");
+
+/**
+ * How the executor in `folder` ended; null while its wrapper or its program runs. What stands in its
+ * files is believed only for the exit code: the job may write there.
+ */
+export async function endingOf(
+  folder: string,
+  executor: { readonly process: ProcessRef; readonly sameBoot: boolean },
+): Promise<Ending | null> {
+  if (executor.sameBoot) {
+    if (await isAlive(executor.process)) return null;
+    const main = parseStat(await readStart(`${folder}/main`, 1024) ?? "");
+    // A job that kills the wrapper has not ended: its own program still runs.
+    if (main !== undefined && main.session === executor.process.pid && await isAlive(main)) {
+      return null;
+    }
+  }
+  const lastLines = await tailOf(folder);
+  const text = (await readStart(`${folder}/exit`, 16))?.trim() ?? "";
+  if (/^[0-9]{1,3}$/.test(text)) {
+    const exitCode = Number(text);
+    return { code: "executor_failed", detail: exitText(exitCode), exitCode, lastLines };
+  }
+  const detail = executor.sameBoot
+    ? "its process vanished without an exit code"
+    : "the machine was restarted";
+  return { code: "executor_lost", detail, exitCode: null, lastLines };
+}
+
+/** The last lines that gate and runner printed, without control characters. */
+export async function tailOf(folder: string): Promise<string[]> {
+  const text = new TextDecoder().decode(await readTail(`${folder}/output`, TAIL_BYTES));
+  return text.split("\n")
+    .map((line) => line.replace(COLOURS, "").replace(CONTROLS, " ").slice(0, LINE_LENGTH).trimEnd())
+    .filter((line) => line !== "").slice(-TAIL_LINES);
+}
+
+/**
+ * Keeps a file that a running program appends to from growing for ever: only its end is kept. Lines
+ * written during the cut may be lost.
+ */
+export async function boundOutput(folder: string): Promise<void> {
+  const path = `${folder}/output`;
+  try {
+    if ((await Deno.stat(path)).size <= OUTPUT_BYTES) return;
+    const tail = await readTail(path, TAIL_BYTES);
+    await Deno.truncate(path, 0);
+    await Deno.writeFile(path, tail, { append: true, create: false });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+async function readTail(path: string, bytes: number): Promise<Uint8Array> {
+  try {
+    using file = await Deno.open(path);
+    const { size } = await file.stat();
+    await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
+    const buffer = new Uint8Array(bytes);
+    let length = 0;
+    while (length < bytes) {
+      const read = await file.read(buffer.subarray(length));
+      if (read === null) break;
+      length += read;
+    }
+    return buffer.subarray(0, length);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return new Uint8Array();
+    throw error;
+  }
+}

@@ -1,0 +1,236 @@
+import { type BackendName, isBackendName } from "../../controller/model/ids.ts";
+import { encodeMeta, isRecord, type Meta, parseMeta } from "./meta.ts";
+import type { ProcessRef } from "./proc.ts";
+
+/**
+ * One executor's folder. It belongs to the controller, so that the job can neither rename nor remove
+ * what is in it; `home`, `tmp` and the three files that the wrapper writes belong to the executor.
+ *
+ * ```
+ * <root>/<name>/creator    who made it (a folder without meta.json is one that is being made)
+ *               user       unix user given to it
+ *               meta.json  see Meta; written before the environment is handed over
+ *               home/ tmp/ output  exit  main
+ *               terminal   the marker
+ *               deleting   a delete has begun
+ * ```
+ * A name is claimed by renaming a filled folder to it: atomic, and never seen half made.
+ */
+
+/** Who made a folder. */
+export interface Creator {
+  readonly backend: BackendName;
+  /** Random id of the backend object. */
+  readonly instance: string;
+  readonly process: ProcessRef;
+  readonly bootId: string;
+}
+
+/** Markers: files whose presence says it all. */
+export type Marker = "terminal" | "deleting";
+
+/** What a folder says, but for the processes. */
+export type FolderState =
+  | { readonly kind: "made"; readonly meta: Meta; readonly markers: ReadonlySet<Marker> }
+  /** No meta.json: being made, or left behind half made. */
+  | { readonly kind: "unfinished"; readonly creator: Creator | undefined }
+  | {
+    readonly kind: "unreadable";
+    readonly creator: Creator | undefined;
+    readonly uid: string;
+    readonly since: number;
+    readonly userId: number | null;
+    readonly markers: ReadonlySet<Marker>;
+  };
+
+const WRAPPER_FILES = ["output", "exit", "main"] as const;
+/** What a folder of another kind starts with, in the same root. */
+const HIDDEN = ".";
+const FRESH_MS = 60_000;
+
+/** Claims `name` under `root`; resolves to its folder, or undefined when the name is taken. */
+export async function claimFolder(
+  root: string,
+  options: { readonly name: string; readonly creator: Creator; readonly id: string },
+): Promise<string | undefined> {
+  const draft = `${root}/${HIDDEN}new-${options.id}`;
+  await Deno.mkdir(draft);
+  try {
+    await Deno.chmod(draft, 0o711);
+    await writeDurably(`${draft}/creator`, JSON.stringify(options.creator));
+    for (const directory of ["home", "tmp"]) {
+      await Deno.mkdir(`${draft}/${directory}`, { mode: 0o700 });
+    }
+    for (const file of WRAPPER_FILES) {
+      await Deno.writeFile(`${draft}/${file}`, new Uint8Array(), { mode: 0o600 });
+    }
+    const folder = `${root}/${options.name}`;
+    await Deno.rename(draft, folder);
+    return folder;
+  } catch (error) {
+    await removeFolder(draft);
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (["ENOTEMPTY", "EEXIST", "ENOTDIR"].includes(String(code))) return undefined;
+    throw error;
+  }
+}
+
+/** Gives the executor's part of the folder to its user. */
+export async function giveTo(folder: string, userId: number): Promise<void> {
+  for (const path of ["home", "tmp", ...WRAPPER_FILES]) {
+    await Deno.chown(`${folder}/${path}`, userId, userId);
+  }
+}
+
+/** Writes `meta.json`: from here on the executor exists. */
+export function writeMeta(folder: string, meta: Meta): Promise<void> {
+  return writeDurably(`${folder}/meta.json`, encodeMeta(meta));
+}
+
+/** Sets a marker; it survives a power failure once this resolves. */
+export async function setMarker(folder: string, marker: Marker): Promise<void> {
+  try {
+    await writeDurably(`${folder}/${marker}`, "");
+  } catch (error) {
+    // Somebody else has removed the executor meanwhile.
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+/** Reads a folder; undefined when there is none. */
+export async function readFolder(folder: string): Promise<FolderState | undefined> {
+  const text = await readIfThere(`${folder}/meta.json`);
+  if (text === undefined) {
+    const info = await statIfThere(folder);
+    if (info === undefined || !info.isDirectory) return undefined;
+    return { kind: "unfinished", creator: parseCreator(await readIfThere(`${folder}/creator`)) };
+  }
+  const markers = new Set<Marker>();
+  for (const marker of ["terminal", "deleting"] as const) {
+    if (await statIfThere(`${folder}/${marker}`) !== undefined) markers.add(marker);
+  }
+  const meta = parseMeta(text);
+  if (meta !== undefined && folder.endsWith(`/${meta.name}`)) {
+    return { kind: "made", meta, markers };
+  }
+  const info = await statIfThere(folder);
+  if (info === undefined) return undefined;
+  const userId = Number.parseInt(await readIfThere(`${folder}/user`) ?? "", 10);
+  return {
+    kind: "unreadable",
+    creator: parseCreator(await readIfThere(`${folder}/creator`)),
+    uid: `unreadable-${info.ino ?? 0}`,
+    since: info.mtime?.getTime() ?? 0,
+    userId: Number.isNaN(userId) ? null : userId,
+    markers,
+  };
+}
+
+/** Names of the folders under `root`. */
+export async function listFolders(root: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const entry of Deno.readDir(root)) {
+    if (entry.isDirectory && !entry.name.startsWith(HIDDEN)) names.push(entry.name);
+  }
+  return names.sort();
+}
+
+/** Frees the name at once, then removes what was there. Absent is success. */
+export async function discardFolder(
+  root: string,
+  options: { readonly name: string; readonly id: string },
+): Promise<void> {
+  const grave = `${root}/${HIDDEN}gone-${options.id}`;
+  try {
+    await Deno.rename(`${root}/${options.name}`, grave);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    throw error;
+  }
+  await removeFolder(grave);
+}
+
+/** Removes what deletes and creates of dead controllers left half done. */
+export async function sweepHidden(
+  root: string,
+  isDead: (creator: Creator | undefined) => Promise<boolean>,
+): Promise<void> {
+  for await (const { name } of Deno.readDir(root)) {
+    if (!name.startsWith(`${HIDDEN}gone-`) && !name.startsWith(`${HIDDEN}new-`)) continue;
+    const folder = `${root}/${name}`;
+    const creator = parseCreator(await readIfThere(`${folder}/creator`));
+    const age = Date.now() - ((await statIfThere(folder))?.mtime?.getTime() ?? 0);
+    // Another object of this process may be about to write its name there.
+    if (creator === undefined && age < FRESH_MS) continue;
+    if (await isDead(creator)) await removeFolder(folder);
+  }
+}
+
+/** Removes a folder with all that is in it. Absent is success. */
+export async function removeFolder(folder: string): Promise<void> {
+  try {
+    await Deno.remove(folder, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+/** The first bytes of a file, however long it is; undefined when it is not there. */
+export async function readStart(path: string, bytes: number): Promise<string | undefined> {
+  try {
+    using file = await Deno.open(path);
+    const buffer = new Uint8Array(bytes);
+    const read = await file.read(buffer) ?? 0;
+    return new TextDecoder().decode(buffer.subarray(0, read));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const draft = `${path}.new`;
+  {
+    using file = await Deno.open(draft, { write: true, create: true, truncate: true, mode: 0o600 });
+    const bytes = new TextEncoder().encode(text);
+    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+    await file.syncData();
+  }
+  await Deno.rename(draft, path);
+  using directory = await Deno.open(path.slice(0, path.lastIndexOf("/")));
+  await directory.sync();
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return;
+    throw error;
+  }
+}
+
+async function statIfThere(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.lstat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return;
+    throw error;
+  }
+}
+
+function parseCreator(text: string | undefined): Creator | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isRecord(value) || !isRecord(value["process"])) return undefined;
+    const { backend, instance, bootId } = value;
+    const { pid, startTime } = value["process"];
+    if (!isBackendName(backend) || typeof instance !== "string") return undefined;
+    if (typeof bootId !== "string" || typeof pid !== "number") return undefined;
+    if (typeof startTime !== "string") return undefined;
+    return { backend, instance, bootId, process: { pid, startTime } };
+  } catch {
+    return undefined;
+  }
+}

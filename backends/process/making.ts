@@ -1,0 +1,204 @@
+import { BackendError, type ExecutorSpec } from "../../controller/backend.ts";
+import type { BackendName } from "../../controller/model/ids.ts";
+import {
+  claimFolder,
+  type Creator,
+  discardFolder,
+  type FolderState,
+  giveTo,
+  readFolder,
+  writeMeta,
+} from "./folder.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { Meta } from "./meta.ts";
+import { isAlive } from "./proc.ts";
+import type { ProcessIdentity } from "./process_identity.ts";
+import { allocateUser, type UserIds } from "./users.ts";
+import { exportScript, startWrapper, type Wrapper } from "./wrapper.ts";
+
+const UNBIND_MS = 5000;
+
+/** What making an executor needs. */
+export interface Making {
+  readonly backend: BackendName;
+  readonly root: string;
+  readonly command: readonly string[];
+  /** Below the launch environment, for all executors alike. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly identity: ProcessIdentity;
+  readonly userIds: UserIds | null;
+  readonly graceMs: number;
+  readonly creator: Creator;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** 128 random bits in hex. */
+  readonly randomId: () => string;
+  /** Names that this backend object is making now. */
+  readonly underway: Set<string>;
+  /** Called when a wrapper of ours has ended. */
+  readonly onEnded: () => void;
+}
+
+/**
+ * Makes an executor. Steps, each of which may be the last before a crash:
+ *
+ * 1. claim the name (atomic); after a crash the folder counts as absent and is taken over
+ * 2. user, Workload API socket, wrapper without environment; after a crash the wrapper ends by itself
+ * 3. meta.json: the executor exists; after a crash it is seen as ended, never started
+ * 4. the environment goes through the pipe: it runs
+ *
+ * A failure or an abort on the way undoes everything. Throws {@link BackendError} `conflict` when
+ * the name is taken.
+ */
+export async function makeExecutor(
+  making: Making,
+  options: { readonly spec: ExecutorSpec; readonly signal: AbortSignal },
+): Promise<Meta> {
+  const { spec, signal } = options;
+  signal.throwIfAborted();
+  if (making.underway.has(spec.name)) throw taken(spec.name);
+  making.underway.add(spec.name);
+  try {
+    const folder = await claim(making, spec.name);
+    let wrapper: Wrapper | undefined;
+    try {
+      const userId = await userFor(making, { name: spec.name, folder });
+      const environment = await environmentOf(making, { spec, folder, userId, signal });
+      wrapper = await startWrapper(folder, { command: making.command, userId });
+      wrapper.ended.then(making.onEnded);
+      signal.throwIfAborted();
+      const meta = metaOf(making, { spec, userId, process: wrapper.process });
+      await writeMeta(folder, meta);
+      await wrapper.launch(environment);
+      return meta;
+    } catch (error) {
+      await undo(making, { name: spec.name, wrapper });
+      throw error;
+    }
+  } finally {
+    making.underway.delete(spec.name);
+  }
+}
+
+/** True if nobody is at work on a folder without meta.json. */
+export async function isAbandoned(
+  making: Pick<Making, "creator" | "underway">,
+  options: { readonly name: string; readonly creator: Creator | undefined },
+): Promise<boolean> {
+  const { creator, name } = options;
+  if (creator === undefined || creator.bootId !== making.creator.bootId) return true;
+  if (creator.instance === making.creator.instance) return !making.underway.has(name);
+  return !(await isAlive(creator.process));
+}
+
+/** State of an executor's folder of this backend; half-made ones count as absent. */
+export async function readMade(
+  making: Pick<Making, "root" | "backend">,
+  name: string,
+): Promise<Exclude<FolderState, { kind: "unfinished" }> | undefined> {
+  const state = await readFolder(`${making.root}/${name}`);
+  if (state === undefined || state.kind === "unfinished") return undefined;
+  const backend = state.kind === "made" ? state.meta.backend : state.creator?.backend;
+  return backend === undefined || backend === making.backend ? state : undefined;
+}
+
+function taken(name: string): BackendError {
+  return new BackendError("conflict", `Make executor "${name}": the name is taken`);
+}
+
+async function claim(making: Making, name: string): Promise<string> {
+  const { root, creator, randomId } = making;
+  const once = () => claimFolder(root, { name, creator, id: randomId() });
+  const folder = await once();
+  if (folder !== undefined) return folder;
+  const state = await readFolder(`${root}/${name}`);
+  if (state?.kind !== "unfinished") throw taken(name);
+  // What this object itself left there cannot be underway: that was checked before.
+  const ours = state.creator?.instance === creator.instance;
+  if (!ours && !(await isAbandoned(making, { name, creator: state.creator }))) throw taken(name);
+  await discardFolder(root, { name, id: randomId() });
+  const second = await once();
+  if (second === undefined) throw taken(name);
+  return second;
+}
+
+async function userFor(
+  { root, userIds }: Making,
+  { name, folder }: { readonly name: string; readonly folder: string },
+): Promise<number | null> {
+  if (userIds === null) return null;
+  const userId = await allocateUser(root, { name, userIds });
+  await giveTo(folder, userId);
+  return userId;
+}
+
+async function environmentOf(
+  making: Making,
+  options: {
+    readonly spec: ExecutorSpec;
+    readonly folder: string;
+    readonly userId: number | null;
+    readonly signal: AbortSignal;
+  },
+): Promise<Readonly<Record<string, string>>> {
+  const { spec, folder, userId, signal } = options;
+  const environment = {
+    CI_GRACE_SECONDS: String(Math.max(1, Math.floor(making.graceMs / 1000))),
+    ...making.environment,
+    ...spec.environment,
+    HOME: `${folder}/home`,
+    TMPDIR: `${folder}/tmp`,
+    SPIFFE_ENDPOINT_SOCKET: await making.identity.endpoint(spec.name, userId, { signal }),
+  };
+  try {
+    exportScript(environment);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : "unknown error";
+    throw new BackendError("invalid", `Make executor "${spec.name}": ${why}`, {
+      retryable: false,
+      cause,
+    });
+  }
+  return environment;
+}
+
+function metaOf(
+  making: Making,
+  options: {
+    readonly spec: ExecutorSpec;
+    readonly userId: number | null;
+    readonly process: Meta["process"];
+  },
+): Meta {
+  const { spec, userId, process } = options;
+  return {
+    name: spec.name,
+    backend: making.backend,
+    uid: `${process.pid}-${process.startTime}-${making.randomId()}`,
+    process,
+    bootId: making.creator.bootId,
+    userId,
+    createdAt: making.clock.now(),
+    metadata: spec.metadata,
+  };
+}
+
+/** After a failure: nothing runs, nothing is bound, the name is free. */
+async function undo(
+  making: Making,
+  { name, wrapper }: { readonly name: ExecutorSpec["name"]; readonly wrapper: Wrapper | undefined },
+): Promise<void> {
+  await wrapper?.abandon();
+  await wrapper?.ended;
+  using limit = making.clock.timeout(UNBIND_MS);
+  try {
+    await making.identity.unbind(name, { signal: limit.signal });
+  } catch (error) {
+    making.logger.warn("identity of an executor that was not made is left", {
+      executor: name,
+      error,
+    });
+  }
+  await discardFolder(making.root, { name, id: making.randomId() });
+}
