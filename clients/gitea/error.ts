@@ -97,7 +97,7 @@ function plainText(text: string): string {
 const TRANSPORT: readonly (readonly [RegExp, string])[] = [
   [/connection refused/i, "connection refused"],
   [/dns error|failed to lookup|name or service not known/i, "the host name does not resolve"],
-  [/certificate|tls|ssl/i, "TLS failed"],
+  [/certificate|tls|ssl|corrupt message/i, "TLS failed"],
   [/connection reset|connection closed|unexpected eof|closed before/i, "connection lost"],
   [/timed out|timeout/i, "timed out"],
 ];
