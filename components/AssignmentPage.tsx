@@ -1,0 +1,115 @@
+import type { AssignmentDetailView } from "../controller/views.ts";
+import { EventsTable } from "./EventsTable.tsx";
+import { Facts } from "./Facts.tsx";
+import { inert, safeLink } from "./inert.ts";
+import { duration, fill, plural, useLang } from "./lang.ts";
+import { useNow } from "./now.ts";
+import { Age, ForkBadge, Outside, ResultMark, StateMark, Until } from "./Small.tsx";
+import { Timeline } from "./Timeline.tsx";
+
+/** What the page of one assignment shows. */
+export interface AssignmentData {
+  /** When it was read, RFC 3339 UTC. */
+  readonly at: string;
+  readonly lastEventId: string;
+  readonly assignment: AssignmentDetailView;
+}
+
+/** One job from Gitea's hand-out to clean-up. */
+export function AssignmentPage({ data }: { data: AssignmentData }) {
+  const lang = useLang();
+  const { dict } = lang;
+  const { assignment: job } = data;
+  const link = safeLink(job.giteaUrl);
+  return (
+    <>
+      <nav class="crumbs" aria-label={dict.assignment.id}>
+        <a href="/">{dict.assignment.back}</a> <span aria-hidden="true">/</span>{" "}
+        <span class="mono">{job.id}</span>
+      </nav>
+      <header class="title">
+        <h1>
+          <Outside text={job.repository} max={200} /> <span class="sep" aria-hidden="true">›</span>
+          {" "}
+          <strong>
+            <Outside text={job.job} max={200} />
+          </strong>
+        </h1>
+        <StateMark state={job.state} />
+        {job.result === null ? null : <ResultMark result={job.result} />}
+        {job.fork ? <ForkBadge /> : null}
+        <Total job={job} />
+        {link === undefined
+          ? null
+          : (
+            <a class="button push" href={link.href} rel="noopener noreferrer external">
+              {dict.assignment.gitea}
+              <span class="mute">{fill(dict.assignment.giteaHost, { host: link.host })}</span>
+            </a>
+          )}
+      </header>
+      <Callout job={job} />
+      <Timeline job={job} />
+      <Facts job={job} />
+      <EventsTable events={job.events} />
+      <LastLines lines={job.lastLines} />
+    </>
+  );
+}
+
+function Total({ job }: { job: AssignmentDetailView }) {
+  const lang = useLang();
+  const { assignment: text } = lang.dict;
+  const now = useNow();
+  const ended = job.state === "cleaned" || job.state === "invalid";
+  const end = ended ? Date.parse(job.updatedAt) : now;
+  const t = duration(lang, Math.max(0, end - Date.parse(job.createdAt)));
+  return <span class="mute num">{fill(ended ? text.total : text.soFar, { t })}</span>;
+}
+
+/** The one reason, with its evidence. */
+function Callout({ job }: { job: AssignmentDetailView }) {
+  const lang = useLang();
+  const { reasons, row } = lang.dict;
+  const { reason } = job;
+  if (reason === null) return null;
+  return (
+    <div class="callout">
+      <p class="because">
+        <strong>{reasons[reason.code]}</strong> <code>{reason.code}</code>{" "}
+        <span class="mute">
+          <Age at={reason.since} />
+        </span>
+        {job.failures > 0
+          ? <span class="num bad">{plural(lang, row.failures, job.failures)}</span>
+          : null}
+        {job.nextTryAt === null ? null : (
+          <span class="mute">
+            <Until at={job.nextTryAt} text={row.tryAt} />
+          </span>
+        )}
+      </p>
+      {reason.detail === "" ? null : (
+        <p class="evidence">
+          <Outside text={reason.detail} />
+        </p>
+      )}
+    </div>
+  );
+}
+
+function LastLines({ lines }: { lines: readonly string[] }) {
+  const { assignment: text } = useLang().dict;
+  if (lines.length === 0) return null;
+  return (
+    <section class="panel" aria-labelledby="lines">
+      <header>
+        <h2 id="lines">{text.lines}</h2>
+        <span class="push mute">{text.linesNote}</span>
+      </header>
+      <pre class="lines" tabIndex={0} aria-labelledby="lines">
+        {lines.map((line) => inert(line)).join("\n")}
+      </pre>
+    </section>
+  );
+}

@@ -1,0 +1,244 @@
+import type { ComponentChildren } from "preact";
+import type { AssignmentView } from "../controller/views.ts";
+import { type Board, type GroupName, hrefOf } from "./board.ts";
+import { fill, number, plural, useLang } from "./lang.ts";
+import { Age, ForkBadge, Outside, ResultMark, StateMark, Until } from "./Small.tsx";
+import { Took } from "./Took.tsx";
+
+/** A list of jobs with its heading, its size, and what to say when it is empty. */
+function JobList(
+  { board, name, empty, columns, children }: {
+    board: Board;
+    name: GroupName;
+    empty: ComponentChildren;
+    columns: readonly string[];
+    children: ComponentChildren;
+  },
+) {
+  const lang = useLang();
+  const { groups } = lang.dict;
+  const { items, total } = board[name];
+  const oldest = name === "waiting" ? items[0] : undefined;
+  const filtered = Object.values(board.filters).some((value) => value !== null);
+  return (
+    <section class="panel list" aria-labelledby={name}>
+      <header>
+        <h2 id={name}>{groups[name]}</h2>
+        <span class="count num">
+          {items.length < total
+            ? fill(groups.shown, {
+              shown: number(lang, items.length),
+              total: number(lang, total),
+            })
+            : number(lang, total)}
+        </span>
+        {oldest === undefined || !board.first ? null : (
+          <span class="push mute">
+            <Oldest at={oldest.createdAt} />
+          </span>
+        )}
+      </header>
+      {items.length === 0
+        ? <div class="empty">{filtered ? groups.noneMatch : empty}</div>
+        : (
+          <table class={`jobs ${name}`}>
+            <thead>
+              <tr>{columns.map((column) => <th key={column} scope="col">{column}</th>)}</tr>
+            </thead>
+            <tbody>{children}</tbody>
+          </table>
+        )}
+      <More board={board} name={name} />
+    </section>
+  );
+}
+
+function Oldest({ at }: { at: string }) {
+  const { dict } = useLang();
+  const [before = "", after = ""] = dict.groups.oldest.split("{t}");
+  return (
+    <>
+      {before}
+      <Age at={at} />
+      {after}
+    </>
+  );
+}
+
+function More({ board, name }: { board: Board; name: GroupName }) {
+  const { groups } = useLang().dict;
+  const { filters, nextCursor, first } = board;
+  if (filters.state !== null) {
+    if (board[name].items.length === 0 || (first && nextCursor === null)) return null;
+    return (
+      <nav class="more" aria-label={groups[name]}>
+        {first ? null : <a href={hrefOf(filters)}>{groups.first}</a>}
+        {nextCursor === null
+          ? null
+          : <a href={hrefOf(filters, nextCursor)} rel="next">{groups.next}</a>}
+      </nav>
+    );
+  }
+  if (board[name].items.length >= board[name].total) return null;
+  const state = { waiting: "stored", running: "running", ended: "cleaned" } as const;
+  return (
+    <nav class="more" aria-label={groups[name]}>
+      <a href={hrefOf({ ...filters, state: state[name] })}>{groups.all}</a>
+    </nav>
+  );
+}
+
+/** Jobs whose runner does not have them yet, each with its one reason and the evidence. */
+export function Waiting({ board, empty }: { board: Board; empty: ComponentChildren }) {
+  const { columns } = useLang().dict;
+  const names = [
+    columns.position,
+    columns.job,
+    columns.backend,
+    columns.state,
+    columns.why,
+    columns.since,
+    columns.waiting,
+  ];
+  return (
+    <JobList board={board} name="waiting" empty={empty} columns={names}>
+      {board.waiting.items.map((job) => (
+        <tr key={job.id}>
+          <td class="num pos">{job.position ?? <span class="mute">–</span>}</td>
+          <JobCell job={job} />
+          <td class="mono backend-cell">{job.backend}</td>
+          <td class="state-cell">
+            <StateMark state={job.state} />
+          </td>
+          <td class="why">
+            <Why job={job} />
+          </td>
+          <td class="num since" data-label={columns.since}>
+            <Age at={job.reason?.since ?? null} />
+          </td>
+          <td class="num age" data-label={columns.waiting}>
+            <Age at={job.createdAt} />
+          </td>
+        </tr>
+      ))}
+    </JobList>
+  );
+}
+
+/** Jobs at work. */
+export function Running({ board }: { board: Board }) {
+  const { columns, empty } = useLang().dict;
+  const names = [
+    columns.job,
+    columns.backend,
+    columns.state,
+    columns.executor,
+    columns.started,
+    columns.age,
+  ];
+  return (
+    <JobList board={board} name="running" empty={empty.running} columns={names}>
+      {board.running.items.map((job) => (
+        <tr key={job.id}>
+          <JobCell job={job} />
+          <td class="mono backend-cell">{job.backend}</td>
+          <td class="state-cell">
+            <StateMark state={job.state} />
+          </td>
+          <td class="mono executor">
+            {job.executor === null ? <span class="mute">–</span> : <Outside text={job.executor} />}
+            {job.reason === null ? null : <Why job={job} />}
+          </td>
+          <td class="num since" data-label={columns.started}>
+            <Age at={job.updatedAt} />
+          </td>
+          <td class="num age" data-label={columns.age}>
+            <Age at={job.createdAt} />
+          </td>
+        </tr>
+      ))}
+    </JobList>
+  );
+}
+
+/** Jobs that ended lately, newest first. */
+export function Ended({ board }: { board: Board }) {
+  const { columns, empty } = useLang().dict;
+  const names = [
+    columns.job,
+    columns.backend,
+    columns.result,
+    columns.why,
+    columns.took,
+    columns.ended,
+  ];
+  return (
+    <JobList board={board} name="ended" empty={empty.ended} columns={names}>
+      {board.ended.items.map((job) => (
+        <tr key={job.id}>
+          <JobCell job={job} />
+          <td class="mono backend-cell">{job.backend}</td>
+          <td class="state-cell">
+            {job.state === "invalid"
+              ? <StateMark state="invalid" />
+              : <ResultMark result={job.result} />}
+          </td>
+          <td class="why">
+            {job.reason === null ? <span class="mute">–</span> : <Why job={job} />}
+          </td>
+          <td class="num since" data-label={columns.took}>
+            <Took from={job.createdAt} to={job.updatedAt} />
+          </td>
+          <td class="num age" data-label={columns.ended}>
+            <Age at={job.updatedAt} ago />
+          </td>
+        </tr>
+      ))}
+    </JobList>
+  );
+}
+
+function JobCell({ job }: { job: AssignmentView }) {
+  return (
+    <td class="job">
+      <a class="job-link" href={`/assignments/${job.id}`}>
+        <Outside text={job.repository} max={120} /> <span class="sep" aria-hidden="true">›</span>
+        {" "}
+        <strong>
+          <Outside text={job.job} max={120} />
+        </strong>
+      </a>
+      <span class="sub">
+        <span class="mono mute">{job.id}</span>
+        {job.fork ? <ForkBadge /> : null}
+      </span>
+    </td>
+  );
+}
+
+function Why({ job }: { job: AssignmentView }) {
+  const lang = useLang();
+  const { reasons, row } = lang.dict;
+  const { reason } = job;
+  if (reason === null) return <span class="mute">{row.noReason}</span>;
+  return (
+    <>
+      <span class="because">
+        <span>{reasons[reason.code]}</span> <code>{reason.code}</code>
+        {job.failures > 0
+          ? <span class="num bad">{plural(lang, row.failures, job.failures)}</span>
+          : null}
+        {job.nextTryAt === null ? null : (
+          <span class="mute">
+            <Until at={job.nextTryAt} text={row.tryAt} />
+          </span>
+        )}
+      </span>
+      {reason.detail === "" ? null : (
+        <span class="evidence">
+          <Outside text={reason.detail} max={300} />
+        </span>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,108 @@
+import type { ComponentChildren } from "preact";
+import { useContext } from "preact/hooks";
+import { clockTime, coarse, fill, useLang } from "./lang.ts";
+import { LiveContext } from "./live.ts";
+import { useNow } from "./now.ts";
+
+/** What every page has around its content. `at`: when the data was read, RFC 3339 UTC. */
+export function Shell(
+  { at, version, path, children }: {
+    at: string;
+    version: string;
+    /** Path and query of this page, for the language links. */
+    path: string;
+    children: ComponentChildren;
+  },
+) {
+  const { dict } = useLang();
+  return (
+    <>
+      <a class="skip" href="#content">{dict.skip}</a>
+      <header class="masthead">
+        <a class="brand" href="/">
+          <Logo />
+          <span>{dict.product}</span>
+        </a>
+        <nav aria-label={dict.nav.label}>
+          <a href="/" aria-current={path === "/" || path.startsWith("/?") ? "page" : undefined}>
+            {dict.nav.now}
+          </a>
+        </nav>
+        <span class="push" />
+        <LiveMark at={at} />
+        <Languages path={path} />
+      </header>
+      <Banner at={at} />
+      <main id="content" tabIndex={-1}>{children}</main>
+      <footer>
+        <span>{fill(dict.footer.version, { v: version })}</span>
+        <span>{dict.footer.loopback}</span>
+        <a href="/api/v1/openapi.json">{dict.footer.api}</a>
+        <a href="/api/v1/status">{dict.footer.status}</a>
+        <span class="push" id="keyboard" />
+      </footer>
+    </>
+  );
+}
+
+function Logo() {
+  return (
+    <svg viewBox="0 0 20 20" class="logo" aria-hidden="true">
+      <rect x="1" y="1" width="8" height="8" rx="1.5" class="a" />
+      <rect x="11" y="1" width="8" height="8" rx="1.5" class="b" />
+      <rect x="1" y="11" width="8" height="8" rx="1.5" class="b" />
+      <rect x="11.75" y="11.75" width="6.5" height="6.5" rx="1" class="c" />
+    </svg>
+  );
+}
+
+function Languages({ path }: { path: string }) {
+  const { dict, locale } = useLang();
+  const [other, tag, name] = locale === "en"
+    ? ["zh-CN", "zh-CN", dict.language.zh] as const
+    : ["en", "en", dict.language.en] as const;
+  const url = new URL(path, "http://x");
+  url.searchParams.set("lang", other);
+  return (
+    <a class="language" href={`${url.pathname}${url.search}`} hreflang={tag} lang={tag}>{name}</a>
+  );
+}
+
+function LiveMark({ at }: { at: string }) {
+  const { dict } = useLang();
+  const live = useContext(LiveContext);
+  const now = useNow();
+  if (live.kind === "static") {
+    return <span class="live static num">{fill(dict.asOf, { t: clockTime(at, now) })}</span>;
+  }
+  return (
+    <span class={`live ${live.kind}`}>
+      <span class="lamp" aria-hidden="true" />
+      {dict.live[live.kind]}
+    </span>
+  );
+}
+
+/** After 15 s without a stream: says since when, and what still works. Nothing is taken away. */
+const BANNER_AFTER_MS = 15_000;
+
+function Banner({ at }: { at: string }) {
+  const lang = useLang();
+  const live = useContext(LiveContext);
+  const now = useNow();
+  const silentMs = live.kind === "lost" ? now - live.since : 0;
+  return (
+    <div role="status">
+      {live.kind === "lost" && silentMs >= BANNER_AFTER_MS
+        ? (
+          <p class="banner">
+            <strong>{lang.dict.live.lost}.</strong>{" "}
+            {fill(lang.dict.live.banner, { t: coarse(lang, silentMs), at: clockTime(at, now) })}
+            {" "}
+            {lang.dict.live.retry} <a href="">{lang.dict.live.reload}</a>
+          </p>
+        )
+        : null}
+    </div>
+  );
+}

@@ -1,0 +1,134 @@
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { type FunctionComponent, hydrate, render } from "preact";
+import { type Lang, LangContext } from "../components/lang.ts";
+import { type Live, LiveContext } from "../components/live.ts";
+import { NowContext } from "../components/now.ts";
+import { Shell } from "../components/Shell.tsx";
+import { createTickingClock } from "./clock.ts";
+import { Keyboard } from "./Keyboard.tsx";
+import { type Message, openStream } from "./stream.ts";
+
+/** Data that a page has in it: where it was read, and what its island needs. */
+interface Dated {
+  readonly at: string;
+  readonly lastEventId: string;
+}
+
+/** What the server wrote into the page. */
+interface Embedded<D> {
+  readonly data: D;
+  readonly lang: Lang;
+  readonly version: string;
+  readonly path: string;
+}
+
+/** How an island follows the stream. */
+export interface LivePage<D extends Dated> {
+  readonly component: FunctionComponent<{ data: D }>;
+  /** Events it listens to, beside `snapshot`. */
+  readonly events: readonly string[];
+  /** The data after some messages; `refetch` when it must be read again from the server. */
+  apply(data: D, messages: readonly Message[]): D | "refetch";
+}
+
+/** Between two readings of the same page from the server. */
+const REFETCH_MS = 1000;
+
+/**
+ * Takes over the server's HTML and keeps it fresh in place. Everything works without it; it ends
+ * when the page is left.
+ */
+export function mount<D extends Dated>(page: LivePage<D>): void {
+  const root = document.getElementById("app");
+  const text = document.getElementById("page-data")?.textContent;
+  if (root === null || text === null || text === undefined) return;
+  // What our own server wrote into this page.
+  const embedded = JSON.parse(text) as Embedded<D>;
+  const stop = new AbortController();
+  const data = signal(embedded.data);
+  const live = signal<Live>({ kind: "static" });
+  const clock = createTickingClock(embedded.data.at, stop.signal);
+  const refetch = createRefetch<D>(stop.signal, (fresh) => {
+    clock.sync(fresh.at);
+    data.value = fresh;
+  });
+
+  hydrate(
+    <App embedded={embedded} page={page} data={data} live={live} now={clock.now} />,
+    root,
+  );
+  const keyboard = document.getElementById("keyboard");
+  if (keyboard !== null) render(<Keyboard lang={embedded.lang} />, keyboard);
+
+  openStream({
+    lastEventId: embedded.data.lastEventId,
+    events: page.events,
+    signal: stop.signal,
+    onState(state) {
+      live.value = state;
+    },
+    onMessages(messages) {
+      const newest = messages.at(-1);
+      if (newest !== undefined) clock.sync(newest.at);
+      const next = messages.some(({ event }) => event === "snapshot")
+        ? "refetch"
+        : page.apply(data.value, messages);
+      if (next === "refetch") refetch();
+      else data.value = next;
+    },
+  });
+  addEventListener("pagehide", (event) => {
+    // A page that may come back by the back button keeps its state; the stream pauses by itself.
+    if (!event.persisted) stop.abort();
+  });
+}
+
+function App<D extends Dated>({ embedded, page, data, live, now }: {
+  embedded: Embedded<D>;
+  page: LivePage<D>;
+  data: ReadonlySignal<D>;
+  live: ReadonlySignal<Live>;
+  now: ReadonlySignal<number>;
+}) {
+  const Content = page.component;
+  return (
+    <LangContext.Provider value={embedded.lang}>
+      <NowContext.Provider value={now}>
+        <LiveContext.Provider value={live.value}>
+          <Shell at={data.value.at} version={embedded.version} path={embedded.path}>
+            <Content data={data.value} />
+          </Shell>
+        </LiveContext.Provider>
+      </NowContext.Provider>
+    </LangContext.Provider>
+  );
+}
+
+/** Reads this page's own URL as JSON, one at a time and at most once a second. */
+function createRefetch<D>(signal: AbortSignal, take: (data: D) => void): () => void {
+  let wanted = false;
+  let busy = false;
+  const run = async () => {
+    if (busy || signal.aborted) return;
+    busy = true;
+    try {
+      while (wanted && !signal.aborted) {
+        wanted = false;
+        const answer = await fetch(location.pathname + location.search, {
+          headers: { accept: "application/json" },
+          signal,
+        });
+        if (answer.ok) take(await answer.json());
+        await new Promise((resolve) => setTimeout(resolve, REFETCH_MS));
+      }
+    } catch {
+      // The server is away: the stream says so, and its return begins with a snapshot.
+    } finally {
+      busy = false;
+    }
+  };
+  return () => {
+    wanted = true;
+    void run();
+  };
+}

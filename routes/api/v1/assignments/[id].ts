@@ -1,0 +1,18 @@
+import { defineApi } from "../../../../web/define.ts";
+import { assignmentParams, noInput } from "../../../../web/query.ts";
+import { assignmentDetailSchema } from "../../../../web/schemas.ts";
+
+export default defineApi({
+  path: "/api/v1/assignments/:id",
+  summary: "One assignment with its events, phases and last lines",
+  params: assignmentParams,
+  query: noInput,
+  response: assignmentDetailSchema,
+  absent: "No such assignment, or older than the events stream",
+  async handler({ views }, { params: { id } }) {
+    const data = await views.assignment(id);
+    return data === undefined
+      ? { kind: "absent", detail: `Look for another assignment: "${id}" is not known (any more)` }
+      : { kind: "found", data };
+  },
+});

@@ -1,0 +1,23 @@
+import { defineApi } from "../../../../web/define.ts";
+import { backendParams, noInput } from "../../../../web/query.ts";
+import { backendSchema } from "../../../../web/schemas.ts";
+
+export default defineApi({
+  path: "/api/v1/backends/:name",
+  summary: "One backend with its slots",
+  params: backendParams,
+  query: noInput,
+  response: backendSchema,
+  absent: "No such backend, or not enabled here",
+  handler({ views }, { params: { name } }) {
+    const data = views.backend(name);
+    return Promise.resolve(
+      data === undefined
+        ? {
+          kind: "absent",
+          detail: `Enable the backend in COMPONENTS: "${name}" does not run here`,
+        }
+        : { kind: "found", data },
+    );
+  },
+});

@@ -1,0 +1,11 @@
+import { defineApi } from "../../../web/define.ts";
+import { configSchema, noInput } from "../../../web/query.ts";
+
+export default defineApi({
+  path: "/api/v1/config",
+  summary: "Effective configuration without secrets: variable to value",
+  params: noInput,
+  query: noInput,
+  response: configSchema,
+  handler: ({ views }) => Promise.resolve({ kind: "found", data: { ...views.config() } }),
+});

@@ -1,0 +1,28 @@
+import { defineRaw } from "../../../web/define.ts";
+import { problem } from "../../../web/problem.ts";
+
+/**
+ * Server-Sent Events: `snapshot` first, unless `Last-Event-ID` (or `?last=`, for a browser that opens
+ * its first stream) can be replayed; then `assignment`, `executor`, `backend`, `leader`, `operation`,
+ * each with `{at, old, new}`.
+ */
+export default defineRaw({
+  path: "/api/v1/events",
+  respond({ headers, url, openStream, requestId }) {
+    const stream = openStream(headers.get("last-event-id") ?? url.searchParams.get("last"));
+    if (stream === undefined) {
+      return problem(503, {
+        detail: "Come back in 10 s: as many viewers as this replica takes are here already",
+        requestId,
+        headers: { "retry-after": "10" },
+      });
+    }
+    return new Response(stream, {
+      headers: {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-store, no-transform",
+        "x-accel-buffering": "no",
+      },
+    });
+  },
+});

@@ -1,0 +1,12 @@
+import { defineApi, foundPage } from "../../../web/define.ts";
+import { noInput, pageOf, pageQuery } from "../../../web/query.ts";
+import { historySchema } from "../../../web/schemas.ts";
+
+export default defineApi({
+  path: "/api/v1/history",
+  summary: "What happened to all assignments, newest first",
+  params: noInput,
+  query: pageQuery,
+  response: pageOf(historySchema),
+  handler: ({ views, url }, { query }) => foundPage(url, () => views.history(query)),
+});

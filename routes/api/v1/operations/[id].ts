@@ -1,0 +1,18 @@
+import { defineApi } from "../../../../web/define.ts";
+import { noInput, operationParams } from "../../../../web/query.ts";
+import { operationSchema } from "../../../../web/schemas.ts";
+
+export default defineApi({
+  path: "/api/v1/operations/:id",
+  summary: "One operation: who, what, progress, result",
+  params: operationParams,
+  query: noInput,
+  response: operationSchema,
+  absent: "No such operation",
+  async handler({ views }, { params: { id } }) {
+    const data = await views.operation(id);
+    return data === undefined
+      ? { kind: "absent", detail: `Look for another operation: "${id}" is not known` }
+      : { kind: "found", data };
+  },
+});

@@ -1,0 +1,44 @@
+import type { ProbeRoute, Route } from "../web/define.ts";
+import assignments from "./api/v1/assignments.ts";
+import assignmentById from "./api/v1/assignments/[id].ts";
+import audit from "./api/v1/audit.ts";
+import backends from "./api/v1/backends.ts";
+import backendByName from "./api/v1/backends/[name].ts";
+import config from "./api/v1/config.ts";
+import events from "./api/v1/events.ts";
+import executors from "./api/v1/executors.ts";
+import history from "./api/v1/history.ts";
+import leader from "./api/v1/leader.ts";
+import openapi from "./api/v1/openapi.ts";
+import operationById from "./api/v1/operations/[id].ts";
+import status from "./api/v1/status.ts";
+import assignmentPage from "./assignments/[id].tsx";
+import healthz from "./healthz.ts";
+import now from "./index.tsx";
+import metrics from "./metrics.ts";
+import readyz from "./readyz.ts";
+
+/** Probes and metrics: all that `HEALTH_LISTEN` answers. */
+export const HEALTH_ROUTES: readonly ProbeRoute[] = [healthz, readyz, metrics];
+
+/** Every route by its file; a test holds the table and the folder equal. */
+export const ROUTES: Readonly<Record<string, Route>> = {
+  "api/v1/assignments.ts": assignments,
+  "api/v1/assignments/[id].ts": assignmentById,
+  "api/v1/audit.ts": audit,
+  "api/v1/backends.ts": backends,
+  "api/v1/backends/[name].ts": backendByName,
+  "api/v1/config.ts": config,
+  "api/v1/events.ts": events,
+  "api/v1/executors.ts": executors,
+  "api/v1/history.ts": history,
+  "api/v1/leader.ts": leader,
+  "api/v1/openapi.ts": openapi,
+  "api/v1/operations/[id].ts": operationById,
+  "api/v1/status.ts": status,
+  "assignments/[id].tsx": assignmentPage,
+  "healthz.ts": healthz,
+  "index.tsx": now,
+  "metrics.ts": metrics,
+  "readyz.ts": readyz,
+};

@@ -1,0 +1,299 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { BackendName } from "../../controller/model/ids.ts";
+import { parseAssignmentId } from "../../controller/model/ids.ts";
+import type {
+  AssignmentView,
+  BackendView,
+  Change,
+  HistoryEntryView,
+  LeaderView,
+  Page,
+  PageQuery,
+  SourceView,
+  StatusView,
+  Views,
+} from "../../controller/views.ts";
+import {
+  eventsOf,
+  HOSTILE,
+  idOf,
+  jobOf,
+  type JobSketch,
+  phasesOf,
+  SKETCHES,
+} from "./sample_jobs.ts";
+
+/** Views that a test fills and changes. */
+export interface FakeViews extends Views {
+  /** Makes or replaces a job and tells the subscribers. */
+  put(sketch: JobSketch): AssignmentView;
+  /** Takes a job away and tells the subscribers. */
+  drop(task: number): void;
+  /** Tells the subscribers of a change. */
+  tell(change: Change): void;
+  /** Status from now on, merged over the sample. */
+  override(status: Partial<StatusView>): void;
+}
+
+/** Options of {@link createFakeViews}. */
+export interface FakeViewsOptions {
+  readonly jobs?: readonly JobSketch[];
+  /** Further jobs that wait for a slot. */
+  readonly waiting?: number;
+}
+
+/** Makes {@link FakeViews}: by default two backends, six sources and jobs of every kind. */
+export function createFakeViews(
+  deps: { readonly clock: Pick<Clock, "now"> },
+  options: FakeViewsOptions = {},
+): FakeViews {
+  const started = deps.clock.now();
+  const jobs = new Map<string, AssignmentView>();
+  const listeners = new Set<(change: Change) => void>();
+  let overrides: Partial<StatusView> = {};
+  for (const sketch of options.jobs ?? SKETCHES) add(sketch);
+  for (let i = 0; i < (options.waiting ?? 0); i++) {
+    add({
+      task: 10_000 + i,
+      state: "stored",
+      repository: `team-${i % 40}/service-${i % 7}`,
+      job: `job-${i}`,
+      age: 11 - i / 1000,
+      position: i + 3,
+      reason: ["awaiting_slot", "8 of 8 pod slots in use"],
+    });
+  }
+
+  function add(sketch: JobSketch): AssignmentView {
+    const job = jobOf(sketch, deps.clock.now());
+    jobs.set(job.id, job);
+    return job;
+  }
+  const tell = (change: Change) => listeners.forEach((listener) => listener(change));
+  const iso = (secondsAgo: number) => new Date(deps.clock.now() - secondsAgo * 1000).toISOString();
+
+  const backends = () =>
+    (["pod", "vm"] as const).map((name) => backendOf(name, [...jobs.values()]));
+  const leader = (): LeaderView => ({
+    mode: "kubernetes",
+    holder: "gdr-7d4b9c6f5-x2x8k_5f0c1a52",
+    self: "gdr-7d4b9c6f5-x2x8k",
+    leading: true,
+    epoch: 7,
+    transitions: 6,
+    acquiredAt: new Date(started - 86_400_000).toISOString(),
+    renewedAt: iso(1),
+    leaseSeconds: 15,
+    replicas: [
+      { name: "gdr-7d4b9c6f5-x2x8k", ready: true, leading: true, seenAt: iso(0) },
+      { name: "gdr-7d4b9c6f5-q9rlm", ready: null, leading: false, seenAt: null },
+    ],
+  });
+  const status = (): StatusView => ({
+    version: "0.1.0",
+    nextFetchAt: iso(-2),
+    profile: "production",
+    leader: leader(),
+    sources: {
+      gitea: source("up", 86_000, 800, null),
+      nats: source("up", 86_000, 120, null),
+      kubernetes: source("degraded", 74, 2400, `watch pods: 410 Gone ${HOSTILE.html}`),
+      spire: source("up", 4000, 9000, null),
+      opensandbox: source("up", 4000, 4100, null),
+    },
+    backends: backends(),
+    ready: true,
+    ...overrides,
+  });
+  function source(
+    state: SourceView["state"],
+    since: number,
+    ageMs: number,
+    lastError: string | null,
+  ): SourceView {
+    return { state, since: new Date(started - since * 1000).toISOString(), ageMs, lastError };
+  }
+
+  return {
+    status,
+    backends: () => status().backends,
+    backend: (name) => status().backends.find((backend) => backend.name === name),
+    // deno-lint-ignore require-await -- a bad cursor must reject, not throw
+    async assignments({ backend, state, repository, ...query }) {
+      const found = [...jobs.values()].filter((job) =>
+        (backend === undefined || job.backend === backend) &&
+        (state === undefined || job.state === state) &&
+        (repository === undefined || job.repository.toLowerCase() === repository.toLowerCase())
+      );
+      const newest = state === "cleaned" || state === "invalid";
+      found.sort((a, b) =>
+        newest ? compare(b.updatedAt, a.updatedAt) : compare(a.createdAt, b.createdAt)
+      );
+      return pageOf(found, query);
+    },
+    assignment(id) {
+      const job = jobs.get(id);
+      return Promise.resolve(
+        job && {
+          ...job,
+          events: eventsOf(job),
+          phases: phasesOf(job),
+          lastLines: job.result === "failure" || job.state === "parked"
+            ? ["::group::Run npm test", HOSTILE.ansi, HOSTILE.html, "Killed", "exit code 137"]
+            : [],
+        },
+      );
+    },
+    // deno-lint-ignore require-await -- a bad cursor must reject, not throw
+    async executors({ backend, recovered, ...query }) {
+      const found = [...jobs.values()].filter((job) =>
+        job.executor !== null && job.state !== "cleaned" &&
+        (backend === undefined || job.backend === backend) && recovered !== true
+      );
+      return pageOf(
+        found.map((job) => ({
+          name: job.executor ?? "",
+          uid: `uid-${job.taskId}`,
+          backend: job.backend,
+          assignmentId: job.id,
+          phase: "Running",
+          node: "node-1",
+          createdAt: job.createdAt,
+          heartbeatAt: null,
+          claimed: job.state === "running",
+          terminal: false,
+          ownership: "ours" as const,
+          why: null,
+          recovered: null,
+        })),
+        query,
+      );
+    },
+    leader: () => status().leader,
+    // deno-lint-ignore require-await -- a bad cursor must reject, not throw
+    async history(query) {
+      const entries = [...jobs.values()].flatMap((job) =>
+        eventsOf(job).map((event): HistoryEntryView => ({
+          ...event,
+          assignmentId: job.id,
+          backend: job.backend,
+        }))
+      );
+      return pageOf(entries.sort((a, b) => compare(b.at, a.at)), query);
+    },
+    // deno-lint-ignore require-await -- a bad cursor must reject, not throw
+    async audit(query) {
+      return pageOf([{
+        id: "a-1",
+        at: iso(60),
+        actor: HOSTILE.html,
+        role: "operator",
+        action: "cordon",
+        target: "vm",
+        before: null,
+        after: { cordoned: true },
+        note: "kernel update",
+        requestId: "r-1",
+        result: "done" as const,
+        error: null,
+      }], query);
+    },
+    operation: (id) =>
+      Promise.resolve(
+        id !== "op-1" ? undefined : {
+          id,
+          action: "drain",
+          target: "vm",
+          state: "running" as const,
+          progress: { done: 3, total: 5 },
+          startedAt: iso(60),
+          endedAt: null,
+          by: "ops",
+          note: "kernel update",
+          error: null,
+        },
+      ),
+    config: () => ({
+      GITEA_URL: "https://git.example.org",
+      GITEA_RUNNER_TOKEN: "[secret]",
+      NATS_URL: null,
+    }),
+    subscribe(listener, signal) {
+      listeners.add(listener);
+      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+    },
+    put(sketch) {
+      const old = jobs.get(idOf(sketch.task)) ?? null;
+      const before = backends();
+      const job = add(sketch);
+      tell({ kind: "assignment", old, new: job });
+      for (const [index, now] of backends().entries()) {
+        const was = before[index];
+        if (was !== undefined && JSON.stringify(was) !== JSON.stringify(now)) {
+          tell({ kind: "backend", old: was, new: now });
+        }
+      }
+      return job;
+    },
+    drop(task) {
+      const old = parseAssignmentId(idOf(task));
+      const job = old === undefined ? undefined : jobs.get(old);
+      if (job === undefined) return;
+      jobs.delete(job.id);
+      tell({ kind: "assignment", old: job, new: null });
+    },
+    tell,
+    override(changed) {
+      overrides = { ...overrides, ...changed };
+    },
+  };
+}
+
+function backendOf(name: BackendName, all: readonly AssignmentView[]): BackendView {
+  const jobs = all.filter((job) => job.backend === name);
+  const holding = ["admitted", "starting", "ready", "claimed", "running", "terminal"];
+  const taken = jobs.filter((job) => holding.includes(job.state));
+  const capacity = name === "pod" ? 12 : 2;
+  const unknown = name === "vm" ? 1 : 0;
+  const count = (...states: string[]) => jobs.filter((job) => states.includes(job.state)).length;
+  return {
+    name,
+    label: name === "pod" ? "pod" : "vm-dev",
+    capacity,
+    used: taken.length + unknown,
+    free: Math.max(0, capacity - taken.length - unknown),
+    waiting: count("stored"),
+    running: count("claimed", "running"),
+    parked: count("parked"),
+    unknown,
+    numPending: count("stored"),
+    numAckPending: count("admitted", "starting", "ready"),
+    cordoned: name === "vm"
+      ? { by: "mira", at: "2027-01-15T07:48:00.000Z", note: `kernel update ${HOSTILE.html}` }
+      : null,
+    drain: null,
+    startMs: name === "pod" ? { p50: 1840, p95: 6200 } : { p50: 9400, p95: null },
+    failures: name === "pod" ? { image_pull: 3, executor_lost: 1 } : { executor_failed: 5 },
+    slots: taken.sort((a, b) => compare(a.createdAt, b.createdAt)).map((job) => ({
+      assignmentId: job.id,
+      executor: job.executor,
+      state: job.state,
+      since: job.updatedAt,
+    })),
+  };
+}
+
+function pageOf<T>(all: readonly T[], { limit, cursor }: PageQuery): Page<T> {
+  const from = cursor === null ? 0 : Number(/^from(\d+)$/.exec(cursor)?.[1] ?? NaN);
+  if (Number.isNaN(from)) throw new RangeError(`Take the cursor from nextCursor: "${cursor}"`);
+  const end = from + limit;
+  return {
+    items: all.slice(from, end),
+    nextCursor: end < all.length ? `from${end}` : null,
+    total: all.length,
+  };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

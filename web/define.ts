@@ -1,0 +1,218 @@
+import type { z } from "@hono/zod-openapi";
+import { type ComponentChild, type FunctionComponent, h } from "preact";
+import type { IslandName } from "../components/islands.ts";
+import type { Lang } from "../components/lang.ts";
+import type { Page, Views } from "../controller/views.ts";
+
+/** What a handler may use. */
+export interface RouteContext {
+  readonly views: Views;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly url: URL;
+  readonly headers: Headers;
+  readonly requestId: string;
+  /** Id of the newest event of the stream; read it before the data that the page shows. */
+  lastEventId(): string;
+  /** Opens the event stream; undefined when no more viewers are taken. */
+  openStream(lastEventId: string | null): ReadableStream<Uint8Array> | undefined;
+  /** Path parameter, decoded; "" if the path has none of that name. */
+  param(name: string): string;
+  readonly readiness: () => Readiness;
+  readonly metricsText: () => Promise<string>;
+  /** The OpenAPI document. */
+  readonly document: () => unknown;
+}
+
+/** Whether this replica can do its work, and what is missing. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly checks: readonly {
+    readonly name: string;
+    readonly ok: boolean;
+    /** Why not; null when it is well. */
+    readonly detail: string | null;
+  }[];
+}
+
+/** What a handler found, or why it did not. `detail` is English text: what is missing, and the way out. */
+export type Answer<T> =
+  | {
+    readonly kind: "found";
+    readonly data: T;
+    readonly headers?: Readonly<Record<string, string>>;
+  }
+  | { readonly kind: "bad"; readonly detail: string }
+  | { readonly kind: "absent"; readonly detail: string };
+
+/** A page: the handler returns data, the component draws it; JSON of the same data for machines. */
+export interface PageSpec<D> {
+  readonly path: string;
+  handler(context: RouteContext): Promise<Answer<D>>;
+  title(data: D, lang: Lang): string;
+  readonly component: FunctionComponent<{ data: D }>;
+  /** Draws the same component again in the browser and keeps it fresh; null for a page that rests. */
+  readonly island: IslandName | null;
+  /** What `Accept: application/json` gets. */
+  json(data: D): unknown;
+}
+
+/** A page with its data type closed in. */
+export interface PageRoute {
+  readonly kind: "page";
+  readonly path: string;
+  load(context: RouteContext): Promise<
+    Answer<{
+      readonly json: unknown;
+      /** What the island gets. */
+      readonly data: unknown;
+      readonly island: IslandName | null;
+      title(lang: Lang): string;
+      body(): ComponentChild;
+    }>
+  >;
+}
+
+/** A GET of the JSON API. */
+export interface ApiSpec<P extends z.ZodObject, Q extends z.ZodObject, R extends z.ZodType> {
+  /** With `:name` parameters. */
+  readonly path: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly query: Q;
+  readonly response: R;
+  /** Statuses beside 200, 400 and 500 that it answers. */
+  readonly absent?: string;
+  /** Answers 304 to a matching `If-None-Match`; the tag is made of what this returns. */
+  etagOf?(data: z.output<R>): unknown;
+  handler(
+    context: RouteContext,
+    input: { readonly params: z.output<P>; readonly query: z.output<Q> },
+  ): Promise<Answer<z.output<R>>>;
+}
+
+/** An API route with its types closed in. */
+export interface ApiRoute {
+  readonly kind: "api";
+  readonly path: string;
+  readonly summary: string;
+  readonly params: z.ZodObject;
+  readonly query: z.ZodObject;
+  readonly response: z.ZodType;
+  readonly absent: string | null;
+  /** Answers with problems for input that does not fit the schemas. */
+  load(
+    context: RouteContext,
+    raw: {
+      readonly params: Readonly<Record<string, string>>;
+      readonly query: Readonly<Record<string, string>>;
+    },
+  ): Promise<Answer<{ readonly body: unknown; readonly tagged: unknown }>>;
+}
+
+/** A route that makes its own response (stream, document). */
+export interface RawRoute {
+  readonly kind: "raw";
+  readonly path: string;
+  respond(context: RouteContext): Response | Promise<Response>;
+}
+
+/** A probe: needs nothing of the program but this, so that `HEALTH_LISTEN` can answer it too. */
+export interface ProbeRoute {
+  readonly kind: "probe";
+  readonly path: string;
+  respond(
+    context: Pick<RouteContext, "readiness" | "metricsText">,
+  ): Response | Promise<Response>;
+}
+
+/** One entry of routes/mod.ts. */
+export type Route = PageRoute | ApiRoute | RawRoute | ProbeRoute;
+
+/** Ties a page's handler, component and JSON to one data type. */
+export function definePage<D>(spec: PageSpec<D>): PageRoute {
+  return {
+    kind: "page",
+    path: spec.path,
+    async load(context) {
+      const answer = await spec.handler(context);
+      if (answer.kind !== "found") return answer;
+      const { data } = answer;
+      return {
+        ...answer,
+        data: {
+          json: spec.json(data),
+          data,
+          island: spec.island,
+          title: (lang) => spec.title(data, lang),
+          body: () => h(spec.component, { data }),
+        },
+      };
+    },
+  };
+}
+
+/** Ties an API route's handler to its schemas. */
+export function defineApi<P extends z.ZodObject, Q extends z.ZodObject, R extends z.ZodType>(
+  spec: ApiSpec<P, Q, R>,
+): ApiRoute {
+  return {
+    kind: "api",
+    path: spec.path,
+    summary: spec.summary,
+    params: spec.params,
+    query: spec.query,
+    response: spec.response,
+    absent: spec.absent ?? null,
+    async load(context, raw) {
+      const params = spec.params.safeParse(raw.params);
+      if (!params.success) return { kind: "absent", detail: faultsOf(params.error) };
+      const query = spec.query.safeParse(raw.query);
+      if (!query.success) return { kind: "bad", detail: faultsOf(query.error) };
+      const answer = await spec.handler(context, { params: params.data, query: query.data });
+      if (answer.kind !== "found") return answer;
+      const tagged = spec.etagOf?.(answer.data) ?? null;
+      return { ...answer, data: { body: answer.data, tagged } };
+    },
+  };
+}
+
+/** Ties a raw route to its path. */
+export function defineRaw(spec: Omit<RawRoute, "kind">): RawRoute {
+  return { kind: "raw", ...spec };
+}
+
+/** Ties a probe to its path. */
+export function defineProbe(spec: Omit<ProbeRoute, "kind">): ProbeRoute {
+  return { kind: "probe", ...spec };
+}
+
+/** A page of a list as an answer, with `Link: rel=next` (RFC 8288) when there is one. */
+export async function foundPage<T>(
+  url: URL,
+  load: () => Promise<Page<T>>,
+): Promise<Answer<Page<T>>> {
+  try {
+    const data = await load();
+    if (data.nextCursor === null) return { kind: "found", data };
+    const next = new URL(url);
+    next.searchParams.set("cursor", data.nextCursor);
+    return {
+      kind: "found",
+      data,
+      headers: { link: `<${next.pathname}${next.search}>; rel="next"` },
+    };
+  } catch (error) {
+    // The port's word for "not a cursor of mine".
+    if (!(error instanceof RangeError)) throw error;
+    return {
+      kind: "bad",
+      detail: "Take the cursor from nextCursor of an earlier page: not one of ours",
+    };
+  }
+}
+
+function faultsOf(error: z.ZodError): string {
+  return error.issues.slice(0, 5)
+    .map(({ path, message }) => `Correct "${path.join(".")}": ${message}`).join("; ");
+}

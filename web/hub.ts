@@ -1,0 +1,137 @@
+import type { Clock } from "../lib/clock.ts";
+
+/**
+ * Fans changes out to every open event stream (Server-Sent Events).
+ *
+ * ```
+ * publish --> ring of the last 1000 --> one bounded queue per client --> socket
+ *                 |                          full: the client is cut and comes back with its last id
+ *                 +-- replay after Last-Event-ID; not in the ring any more: a snapshot first
+ * ```
+ * A message is encoded once. Nothing here waits for a client: a slow one costs at most its queue.
+ */
+export interface Hub extends AsyncDisposable {
+  /** Id of the newest event: `<epoch>-<seq>`, seq 0 before the first. */
+  readonly lastId: string;
+  /** Open streams. */
+  readonly clients: number;
+  /** Sends `data` as JSON to every client. Never throws for a client's sake. */
+  publish(event: string, data: unknown): void;
+  /**
+   * Opens a stream that starts with everything after `lastEventId`, or with `snapshot()` when there
+   * is none, it is another process's, or it has left the ring. Undefined when the hub is full or closed.
+   */
+  connect(
+    lastEventId: string | null,
+    snapshot: () => unknown,
+  ): ReadableStream<Uint8Array> | undefined;
+}
+
+/** Options of {@link createHub}. */
+export interface HubOptions {
+  /** Differs for every process: ids of an earlier one are never mistaken for ours. */
+  readonly epoch: number;
+  /** Events kept for replay. */
+  readonly ringSize?: number;
+  /** Messages that may wait for one client. */
+  readonly queueSize?: number;
+  /** Streams open at a time. */
+  readonly maxClients?: number;
+  /** Time between comments that keep proxies from closing the stream. */
+  readonly keepAliveMs?: number;
+}
+
+interface Client {
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+}
+
+const encoder = new TextEncoder();
+const KEEP_ALIVE = encoder.encode(": ka\n\n");
+
+/** Makes a {@link Hub}. Dispose it to end every stream. */
+export function createHub(deps: { readonly clock: Clock }, options: HubOptions): Hub {
+  const { epoch, ringSize = 1000, queueSize = 256, maxClients = 500, keepAliveMs = 15_000 } =
+    options;
+  const clients = new Set<Client>();
+  const stop = new AbortController();
+  const ring: Uint8Array[] = [];
+  let sequence = 0;
+  const idOf = (seq: number) => `${epoch}-${seq}`;
+
+  const send = (client: Client, bytes: Uint8Array) => {
+    if ((client.controller.desiredSize ?? 0) > 0) return client.controller.enqueue(bytes);
+    clients.delete(client);
+    // Not close(): that would keep the queue of a reader that never reads.
+    client.controller.error(new Error("Read faster: the client's queue is full"));
+  };
+
+  const missedBy = (lastEventId: string | null): readonly Uint8Array[] | undefined => {
+    const match = /^(\d{1,16})-(\d{1,16})$/.exec(lastEventId ?? "");
+    if (match === null || Number(match[1]) !== epoch) return undefined;
+    const seen = Number(match[2]);
+    if (seen > sequence || seen < sequence - ring.length) return undefined;
+    return ring.slice(ring.length - (sequence - seen));
+  };
+
+  const keepAlive = (async () => {
+    while (!stop.signal.aborted) {
+      await deps.clock.sleep(keepAliveMs, stop.signal).catch(() => {});
+      if (!stop.signal.aborted) { for (const client of clients) send(client, KEEP_ALIVE); }
+    }
+  })();
+
+  return {
+    get lastId() {
+      return idOf(sequence);
+    },
+    get clients() {
+      return clients.size;
+    },
+    publish(event, data) {
+      if (stop.signal.aborted) return;
+      sequence++;
+      const bytes = encode(event, idOf(sequence), data);
+      ring.push(bytes);
+      if (ring.length > ringSize) ring.shift();
+      for (const client of clients) send(client, bytes);
+    },
+    connect(lastEventId, snapshot) {
+      if (stop.signal.aborted || clients.size >= maxClients) return undefined;
+      let client: Client | undefined;
+      return new ReadableStream<Uint8Array>({
+        start(controller) {
+          client = { controller };
+          const missed = missedBy(lastEventId) ??
+            [encode("snapshot", idOf(sequence), snapshot())];
+          // One chunk: a replay may be longer than the queue.
+          controller.enqueue(concat([encoder.encode("retry: 1000\n\n"), ...missed]));
+          clients.add(client);
+        },
+        cancel() {
+          if (client !== undefined) clients.delete(client);
+        },
+      }, { highWaterMark: queueSize + 1 });
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      for (const client of clients) client.controller.close();
+      clients.clear();
+      await keepAlive;
+    },
+  };
+}
+
+function encode(event: string, id: string, data: unknown): Uint8Array {
+  // JSON.stringify leaves no line break, so that one data line is enough.
+  return encoder.encode(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

@@ -1,0 +1,65 @@
+import type { Web } from "./server.ts";
+
+/** Where a server listens. */
+export interface ListenAddress {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** A server that listens; dispose it to stop, open requests get two seconds to end. */
+export interface Listener extends AsyncDisposable {
+  /** The address in use; the port is the real one when 0 was asked for. */
+  readonly address: ListenAddress;
+}
+
+/** Open requests may take this long to end when the server stops. */
+const GRACE_MS = 2000;
+
+/**
+ * Serves the dashboard. While no token and no OIDC can be configured, only on loopback: throws
+ * `RangeError` for any other address, and what `Deno.serve` throws when the port is taken.
+ */
+export function listenWeb(web: Pick<Web, "fetch">, address: ListenAddress): Listener {
+  if (!isLoopback(address.hostname)) {
+    throw new RangeError(
+      `Set ADMIN_LISTEN to a loopback address: "${address.hostname}" can be reached by others, and ` +
+        "no ADMIN_TOKENS or OIDC_ISSUER says who may look",
+    );
+  }
+  return listen(web, address);
+}
+
+/** Serves probes and metrics, on any address. */
+export function listenHealth(health: Pick<Web, "fetch">, address: ListenAddress): Listener {
+  return listen(health, address);
+}
+
+/** True for an address that only this machine reaches. */
+export function isLoopback(hostname: string): boolean {
+  const name = hostname.replace(/^\[(.*)\]$/, "$1").toLowerCase();
+  return name === "localhost" || name === "::1" || /^127(\.\d{1,3}){3}$/.test(name);
+}
+
+function listen(app: Pick<Web, "fetch">, address: ListenAddress): Listener {
+  const stop = new AbortController();
+  const server = Deno.serve({
+    hostname: address.hostname,
+    port: address.port,
+    signal: stop.signal,
+    // Leaves event streams alone: they say no-transform.
+    automaticCompression: true,
+    onListen() {},
+  }, (request, info) => app.fetch(request, info));
+  return {
+    address: { hostname: server.addr.hostname, port: server.addr.port },
+    async [Symbol.asyncDispose]() {
+      const cut = setTimeout(() => stop.abort(), GRACE_MS);
+      try {
+        await server.shutdown();
+      } finally {
+        clearTimeout(cut);
+      }
+      await server.finished;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import {
+  type Board,
+  compareIn,
+  type Filters,
+  type Group,
+  type GroupName,
+  groupOf,
+  GROUPS,
+  type Notice,
+  ROWS,
+} from "../components/board.ts";
+import type { AssignmentView, Page, Views } from "../controller/views.ts";
+import { backendNameSchema, stateNameSchema } from "./schemas.ts";
+
+/** What the URL of the page Now asks for. */
+export interface BoardQuery {
+  readonly filters: Filters;
+  readonly cursor: string | null;
+  readonly notices: readonly Notice[];
+}
+
+/** Reads the filters of a URL; what is not known is ignored, with a notice on the page. */
+export function parseBoardQuery(query: URLSearchParams): BoardQuery {
+  const notices: Notice[] = [];
+  const read = <T>(
+    name: "backend" | "state",
+    parse: (value: string) => T | undefined,
+  ): T | null => {
+    const value = query.get(name);
+    if (value === null || value === "") return null;
+    const known = parse(value);
+    if (known === undefined) notices.push({ kind: "ignored", name, value });
+    return known ?? null;
+  };
+  const backend = read("backend", (value) => backendNameSchema.safeParse(value).data);
+  const state = read("state", (value) => stateNameSchema.safeParse(value).data);
+  const repository = query.get("repository")?.trim().slice(0, 300) || null;
+  const cursor = query.get("cursor") || null;
+  // Only a list of one state has pages.
+  return {
+    filters: { backend, state, repository },
+    cursor: state === null ? null : cursor,
+    notices,
+  };
+}
+
+/** What {@link loadBoard} reads from. */
+export interface BoardSource {
+  readonly views: Views;
+  readonly lastEventId: () => string;
+  readonly now: () => number;
+}
+
+/** Reads everything that the page Now shows, as of one moment of the event stream. */
+export async function loadBoard(source: BoardSource, query: BoardQuery): Promise<Board> {
+  // A change while the lists were read would be counted twice by the browser: read again, but not for ever.
+  for (let tries = 1;; tries++) {
+    const lastEventId = source.lastEventId();
+    const lists = await readLists(source.views, query);
+    if (lastEventId !== source.lastEventId() && tries < 3) continue;
+    const status = source.views.status();
+    return { at: new Date(source.now()).toISOString(), lastEventId, status, ...lists };
+  }
+}
+
+type Lists = Omit<Board, "at" | "lastEventId" | "status">;
+
+async function readLists(views: Views, query: BoardQuery): Promise<Lists> {
+  const { filters, cursor, notices } = query;
+  const { state } = filters;
+  const rest = { filters, notices, first: cursor === null };
+  if (state !== null) {
+    const name = groupOf(state);
+    const page = await readPage(views, query);
+    if (page === undefined) {
+      return readLists(views, {
+        ...query,
+        cursor: null,
+        notices: [...notices, { kind: "bad_cursor" }],
+      });
+    }
+    const lists = { waiting: NONE, running: NONE, ended: NONE };
+    return { ...rest, ...lists, [name]: groupOfPage(page, name), nextCursor: page.nextCursor };
+  }
+  const [waiting, running, ended] = await Promise.all([
+    readGroup(views, filters, "waiting"),
+    readGroup(views, filters, "running"),
+    readGroup(views, filters, "ended"),
+  ]);
+  return { ...rest, waiting, running, ended, nextCursor: null };
+}
+
+const NONE: Group = { items: [], total: 0 };
+
+async function readPage(
+  views: Views,
+  { filters, cursor }: BoardQuery,
+): Promise<Page<AssignmentView> | undefined> {
+  if (cursor !== null && !/^[A-Za-z0-9_-]{1,500}$/.test(cursor)) return undefined;
+  try {
+    return await views.assignments({ ...given(filters), limit: ROWS.waiting, cursor });
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+async function readGroup(views: Views, filters: Filters, name: GroupName): Promise<Group> {
+  const pages = await Promise.all(
+    GROUPS[name].map((state) =>
+      views.assignments({ ...given(filters), state, limit: ROWS[name], cursor: null })
+    ),
+  );
+  const items = pages.flatMap((page) => page.items).sort(compareIn(name)).slice(0, ROWS[name]);
+  return { items, total: pages.reduce((sum, page) => sum + page.total, 0) };
+}
+
+function groupOfPage(page: Page<AssignmentView>, name: GroupName): Group {
+  return { items: [...page.items].sort(compareIn(name)), total: page.total };
+}
+
+/** The filters that are set, as the port wants them. */
+function given({ backend, state, repository }: Filters) {
+  return {
+    ...(backend === null ? {} : { backend }),
+    ...(state === null ? {} : { state }),
+    ...(repository === null ? {} : { repository }),
+  };
+}

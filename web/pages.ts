@@ -1,0 +1,138 @@
+import type { Context } from "hono";
+import { type ComponentChild, h } from "preact";
+import { AbsentPage, FailedPage } from "../components/ErrorPages.tsx";
+import type { IslandName } from "../components/islands.ts";
+import type { Dict } from "../components/i18n/dict.ts";
+import type { Lang } from "../components/lang.ts";
+import type { Assets } from "./assets.ts";
+import type { PageRoute, RouteContext } from "./define.ts";
+import { renderDocument } from "./document.tsx";
+import { createNonce } from "./headers.ts";
+import { LANG_COOKIE, langOf, localeOf, wantsJson } from "./negotiate.ts";
+import { problem } from "./problem.ts";
+import type { WebEnv } from "./env.ts";
+
+/** What is the same for every page. */
+export interface Site {
+  readonly version: string;
+  readonly assets: Promise<Assets>;
+}
+
+/** Answers a page route: HTML, or JSON of the same data; `?lang=` is kept in a cookie. */
+export async function respondPage(
+  route: PageRoute,
+  c: Context<WebEnv>,
+  context: RouteContext,
+  site: Site,
+): Promise<Response> {
+  const chosen = localeOf(context.url.searchParams.get("lang"));
+  if (chosen !== undefined) return keepLanguage(context.url, chosen);
+  const answer = await route.load(context);
+  switch (answer.kind) {
+    case "bad":
+      return problem(400, { detail: answer.detail, requestId: context.requestId });
+    case "absent":
+      return respondAbsent(c, context, site, answer.detail);
+    case "found": {
+      const { json, data, island, title, body } = answer.data;
+      if (!wantsJson(context.headers)) return html(c, context, site, { data, island, title, body });
+      return new Response(JSON.stringify(json), {
+        headers: { "content-type": "application/json", "cache-control": "no-store", vary: VARY },
+      });
+    }
+    default:
+      return answer satisfies never;
+  }
+}
+
+/** 404 as a page for people and as a problem for machines. */
+export function respondAbsent(
+  c: Context<WebEnv>,
+  context: RouteContext,
+  site: Site,
+  detail: string = `Check the address: "${context.url.pathname.slice(0, 200)}" is not here`,
+): Promise<Response> | Response {
+  if (isMachine(context)) return problem(404, { detail, requestId: context.requestId });
+  return html(c, context, site, plain("absent", () => h(AbsentPage, {})), 404);
+}
+
+/** 500 as a page for people and as a problem for machines; what went wrong is in the log only. */
+export function respondFailed(
+  c: Context<WebEnv>,
+  context: RouteContext,
+  site: Site,
+): Promise<Response> | Response {
+  const { requestId } = context;
+  if (isMachine(context)) {
+    return problem(500, { detail: `Look for request "${requestId}" in the log`, requestId });
+  }
+  return html(c, context, site, plain("failed", () => h(FailedPage, { requestId })), 500);
+}
+
+const VARY = "Accept, Accept-Language, Cookie";
+
+interface Content {
+  readonly title: (lang: Lang) => string;
+  readonly body: () => ComponentChild;
+  readonly data: unknown;
+  readonly island: IslandName | null;
+}
+
+function plain(name: "absent" | "failed", body: () => ComponentChild): Content {
+  const titleIn = (dict: Dict) => dict[name].title;
+  return { title: ({ dict }) => titleIn(dict), body, data: null, island: null };
+}
+
+async function html(
+  c: Context<WebEnv>,
+  context: RouteContext,
+  site: Site,
+  content: Content,
+  status = 200,
+): Promise<Response> {
+  const assets = await site.assets;
+  const lang = langOf(context.headers);
+  const nonce = createNonce();
+  c.set("nonce", nonce);
+  const text = renderDocument({
+    lang,
+    nonce,
+    title: content.title(lang),
+    body: content.body,
+    data: content.data,
+    now: context.now,
+    version: site.version,
+    path: context.url.pathname + context.url.search,
+    style: assets.style,
+    script: content.island === null ? null : assets.script(content.island),
+  });
+  return new Response(text, {
+    status,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-language": lang.locale,
+      "cache-control": "no-store",
+      vary: VARY,
+    },
+  });
+}
+
+/** Keeps the choice and goes to the same page without it. Only a preference: no effect on anything else. */
+function keepLanguage(url: URL, chosen: string): Response {
+  const query = new URLSearchParams(url.searchParams);
+  query.delete("lang");
+  // One slash only: "//host" would lead elsewhere.
+  const path = `/${url.pathname.replace(/^\/+/, "")}`;
+  return new Response(null, {
+    status: 303,
+    headers: {
+      location: query.size === 0 ? path : `${path}?${query}`,
+      "set-cookie": `${LANG_COOKIE}=${chosen}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly`,
+      "cache-control": "no-store",
+    },
+  });
+}
+
+function isMachine({ url, headers }: RouteContext): boolean {
+  return url.pathname.startsWith("/api/") || wantsJson(headers);
+}

@@ -1,0 +1,38 @@
+/** Fields of an RFC 9457 problem beside `status`, `title` and `requestId`. */
+export interface ProblemOptions {
+  /** What happened this time, and the way out. */
+  readonly detail: string;
+  readonly requestId: string;
+  /** Further members, e.g. `allowed`. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const titles: Readonly<Record<number, string>> = {
+  400: "Bad request",
+  403: "Forbidden",
+  404: "Not found",
+  405: "Method not allowed",
+  421: "Misdirected request",
+  500: "Internal error",
+  503: "Unavailable",
+};
+
+/** The title of a status, in English, as in every problem of this API. */
+export function titleOf(status: number): string {
+  return titles[status] ?? "Error";
+}
+
+/** An `application/problem+json` response; `type` is `about:blank`, as RFC 9457 says for plain statuses. */
+export function problem(status: number, options: ProblemOptions): Response {
+  const { detail, requestId, extra = {}, headers = {} } = options;
+  const body = { type: "about:blank", title: titleOf(status), status, detail, requestId, ...extra };
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: {
+      "content-type": "application/problem+json",
+      "cache-control": "no-store",
+      ...headers,
+    },
+  });
+}

@@ -1,0 +1,148 @@
+import { type Context, Hono } from "hono";
+import { HEALTH_ROUTES, ROUTES } from "../routes/mod.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { Views } from "../controller/views.ts";
+import { respondApi } from "./api.ts";
+import { type Assets, buildAssets, NO_ASSETS } from "./assets.ts";
+import type { Readiness, Route, RouteContext } from "./define.ts";
+import type { WebEnv } from "./env.ts";
+import { guard } from "./guard.ts";
+import { secure } from "./headers.ts";
+import { createHub } from "./hub.ts";
+import { documentOf } from "./openapi.ts";
+import { respondAbsent, respondFailed, respondPage } from "./pages.ts";
+
+/** What the pages and the API are made of. */
+export interface WebDeps {
+  readonly views: Views;
+  /** Prometheus text. */
+  readonly metricsText: () => Promise<string>;
+  readonly readiness: () => Readiness;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly version: string;
+  /** Allowed `Host` values: a name allows every port, `name:port` just that one. */
+  readonly hosts: readonly string[];
+  /** Scripts and styles; built by esbuild at once when not given. */
+  readonly assets?: Assets | Promise<Assets>;
+}
+
+/** The dashboard and the JSON API as a function. */
+export interface Web extends AsyncDisposable {
+  /** Answers a request; never rejects. */
+  fetch(request: Request, info?: unknown): Response | Promise<Response>;
+}
+
+/**
+ * Makes the dashboard: pages, `/api/v1`, event stream, probes and metrics. Dispose it to end every
+ * event stream; it follows the views until then.
+ */
+export function createWeb(deps: WebDeps): Web {
+  const { views, clock, logger } = deps;
+  const hub = createHub({ clock }, { epoch: clock.now() });
+  const stop = new AbortController();
+  views.subscribe(({ kind, old, new: changed }) => {
+    hub.publish(kind, { at: isoOf(clock.now()), old, new: changed });
+  }, stop.signal);
+
+  // Pages without script or style are better than none.
+  const assets = Promise.resolve(deps.assets ?? buildAssets()).catch((error: unknown) => {
+    logger.error("assets build failed", { component: "web", error });
+    return NO_ASSETS;
+  });
+  const document = lazily(() => documentOf(Object.values(ROUTES), deps.version));
+  const contextOf = (c: Context<WebEnv>): RouteContext => ({
+    views,
+    now: clock.now(),
+    url: new URL(c.req.url),
+    headers: c.req.raw.headers,
+    requestId: c.get("requestId"),
+    lastEventId: () => hub.lastId,
+    openStream: (lastEventId) =>
+      hub.connect(lastEventId, () => ({ at: isoOf(clock.now()), old: null, new: views.status() })),
+    param: (name) => c.req.param(name) ?? "",
+    readiness: deps.readiness,
+    metricsText: deps.metricsText,
+    document,
+  });
+  const site = { version: deps.version, assets };
+
+  const app = new Hono<WebEnv>();
+  app.use(async (c, next) => {
+    c.set("requestId", crypto.randomUUID());
+    c.set("nonce", null);
+    const refused = guard(c.req.raw, { hosts: deps.hosts, requestId: c.get("requestId") });
+    if (refused === undefined) await next();
+    else c.res = refused;
+    finish(c);
+  });
+  app.get("/assets/:name", async (c) => {
+    return (await assets).respond(c.req.param("name")) ?? respondAbsent(c, contextOf(c), site);
+  });
+  for (const route of Object.values(ROUTES)) {
+    app.get(route.path, (c) => respond(route, c, contextOf(c)));
+  }
+  app.notFound((c) => respondAbsent(c, contextOf(c), site));
+  app.onError((error, c) => {
+    logger.error("page failed", { component: "web", requestId: c.get("requestId"), error });
+    return respondFailed(c, contextOf(c), site);
+  });
+
+  function respond(route: Route, c: Context<WebEnv>, context: RouteContext) {
+    switch (route.kind) {
+      case "page":
+        return respondPage(route, c, context, site);
+      case "api":
+        return respondApi(route, c, context);
+      case "raw":
+      case "probe":
+        return route.respond(context);
+      default:
+        return route satisfies never;
+    }
+  }
+  return {
+    fetch: (request) => app.fetch(request),
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await hub[Symbol.asyncDispose]();
+      await assets;
+    },
+  };
+}
+
+/** `/healthz`, `/readyz` and `/metrics` alone, for `HEALTH_LISTEN`; any host may ask (kubelet, scrapers). */
+export function createHealth(
+  deps: Pick<WebDeps, "metricsText" | "readiness" | "logger">,
+): Pick<Web, "fetch"> {
+  const app = new Hono<WebEnv>();
+  app.use(async (c, next) => {
+    c.set("requestId", crypto.randomUUID());
+    c.set("nonce", null);
+    await next();
+    finish(c);
+  });
+  for (const route of HEALTH_ROUTES) {
+    app.get(route.path, () => route.respond(deps));
+  }
+  app.onError((error, c) => {
+    deps.logger.error("probe failed", { component: "web", error });
+    return c.text("The probe failed; the log says why", 500);
+  });
+  return { fetch: (request) => app.fetch(request) };
+}
+
+function finish(c: Context<WebEnv>): void {
+  secure(c.res.headers, c.get("nonce"));
+  c.res.headers.set("x-request-id", c.get("requestId"));
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
