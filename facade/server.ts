@@ -30,7 +30,7 @@ import { createPeerLimits, DEFAULT_LIMITS, type LimitOptions } from "./limits.ts
 import { createRegistry, type Registry } from "./registry.ts";
 import { createRelay, type Relay } from "./relay.ts";
 import { runnerService } from "./runner_service.ts";
-import { SELF_TEST, type SelfTest, selfTest } from "./self_test.ts";
+import { SELF_TEST, type SelfTest, selfTest } from "./startup_check.ts";
 
 /** What {@link createFacade} needs. */
 export interface FacadeDeps {

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { createFakeClock } from "../lib/fake_clock.ts";
+import { silentLogger } from "../lib/logger.ts";
+import { create } from "../proto/runtime.ts";
+import {
+  LogRowSchema,
+  Result,
+  StepStateSchema,
+  TaskStateSchema,
+  UpdateLogRequestSchema,
+} from "../proto/gen/runner/v1/messages_pb.ts";
+import { GiteaError } from "../controller/gitea.ts";
+import { add, createFakeGitea } from "../tests/fakes/gitea_port.ts";
+import { createRecordedEvents, sampleInfo } from "../tests/support/facade_setup.ts";
+import { fc } from "../tests/support/property.ts";
+import { createRelay } from "./relay.ts";
+
+const ID = 11n;
+const signal = new AbortController().signal;
+
+function setup(offset = 0) {
+  const gitea = createFakeGitea();
+  const task = add();
+  task.rows.push(...Array.from({ length: offset }, (_, i) => `waiting ${i}`));
+  gitea.tasks.set(ID, task);
+  const events = createRecordedEvents();
+  const clock = createFakeClock();
+  const relay = createRelay({ gitea, events, clock, logger: silentLogger }, sampleInfo(ID), offset);
+  const log = (index: number, contents: readonly string[], noMore = false) =>
+    relay.updateLog(
+      create(UpdateLogRequestSchema, {
+        taskId: ID,
+        index: BigInt(index),
+        rows: contents.map((content) => create(LogRowSchema, { content })),
+        noMore,
+      }),
+      signal,
+    );
+  const state = (result = Result.UNSPECIFIED, steps: [number, number][] = []) =>
+    relay.updateTask({
+      state: create(TaskStateSchema, {
+        id: ID,
+        result,
+        steps: steps.map(([at, length], i) =>
+          create(StepStateSchema, {
+            id: BigInt(i),
+            logIndex: BigInt(at),
+            logLength: BigInt(length),
+          })
+        ),
+      }),
+      outputs: {},
+    }, signal);
+  return { gitea, task, events, clock, relay, log, state };
+}
+
+Deno.test("updateLog() shifts rows by the offset for any batches, repeats and gaps", async () => {
+  const batch = fc.record({ start: fc.nat(30), length: fc.nat(10) });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(5), fc.array(batch, { maxLength: 12 }), async (offset, batches) => {
+      const { task, log } = setup(offset);
+      let have = 0;
+      for (const { start, length } of batches) {
+        const contents = Array.from({ length }, (_, i) => `row ${start + i}`);
+        const { ackIndex } = await log(start, contents);
+        if (start <= have) have = Math.max(have, start + length);
+        assert.equal(ackIndex, BigInt(have), "the runner counts its own rows only");
+      }
+      const expected = [
+        ...Array.from({ length: offset }, (_, i) => `waiting ${i}`),
+        ...Array.from({ length: have }, (_, i) => `row ${i}`),
+      ];
+      assert.deepEqual(task.rows, expected);
+    }),
+  );
+});
+
+Deno.test("updateTask() shifts the steps' log index and leaves the caller's message alone", async () => {
+  const { task, state, events } = setup(3);
+  await state(Result.UNSPECIFIED, [[0, 4], [4, 2]]);
+  assert.deepEqual(task.state?.steps.map((s) => [s.logIndex, s.logLength]), [[3n, 4n], [7n, 2n]]);
+  assert.ok(events.told.includes("steps gitea-task-11 3+4,7+2"));
+});
+
+Deno.test("updateTask() forwards an unchanged state at most each 10 s, a changed one at once", async () => {
+  const { task, state, clock } = setup();
+  await state();
+  await state();
+  await clock.advance(9_999);
+  await state();
+  assert.equal(task.heartbeats, 1);
+  await clock.advance(1);
+  await state();
+  assert.equal(task.heartbeats, 2);
+  await state(Result.UNSPECIFIED, [[0, 1]]);
+  assert.equal(task.heartbeats, 3);
+});
+
+Deno.test("updateTask() tells the runner CANCELLED whatever end Gitea knows", async () => {
+  for (const result of [Result.CANCELLED, Result.FAILURE, Result.SKIPPED]) {
+    const { task, state } = setup();
+    task.result = result;
+    assert.equal((await state()).state?.result, Result.CANCELLED);
+  }
+});
+
+Deno.test("no_more is held back until the final state, then the log is sealed before it", async () => {
+  const { gitea, task, log, state, events, relay } = setup(1);
+  assert.equal((await log(0, ["a", "Job succeeded"], true)).ackIndex, 2n);
+  assert.equal(task.sealed, false);
+  let sealedFirst = false;
+  const updateTask = gitea.updateTask;
+  gitea.updateTask = (update, call) => {
+    sealedFirst = task.sealed;
+    return updateTask(update, call);
+  };
+  await state(Result.SUCCESS);
+  assert.ok(sealedFirst);
+  assert.equal(task.result, Result.SUCCESS);
+  assert.equal(relay.outcome, "success");
+  assert.deepEqual(task.rows, ["waiting 0", "a", "Job succeeded"]);
+  assert.equal(events.told.at(-1), "final gitea-task-11 success");
+});
+
+Deno.test("rows that come after the final state are taken until the runner seals the log", async () => {
+  const { task, log, state, relay } = setup();
+  await state(Result.FAILURE);
+  assert.equal(task.sealed, false);
+  await log(0, ["late"]);
+  await log(1, ["last"], true);
+  assert.deepEqual(task.rows, ["late", "last"]);
+  assert.ok(task.sealed);
+  assert.equal((await log(2, ["too late"])).ackIndex, 3n, "it is not repeated for ever");
+  await relay.seal(signal);
+});
+
+Deno.test("seal() seals a log that nobody sealed, once the outcome is settled", async () => {
+  const { task, log, state, relay } = setup();
+  await log(0, ["a"]);
+  await relay.seal(signal);
+  assert.equal(task.sealed, false);
+  await state(Result.SUCCESS);
+  await relay.seal(signal);
+  assert.ok(task.sealed);
+});
+
+Deno.test("a success of an interrupted job becomes failure, with the reason in the log before the seal", async () => {
+  for (const told of [true, false]) {
+    const { task, log, state, relay, events } = setup(2);
+    await log(0, ["step", "Job succeeded", "context canceled", ""], true);
+    if (told) relay.terminating("evicted");
+    await state(Result.SUCCESS);
+    assert.equal(task.result, Result.FAILURE);
+    const why = told ? "evicted" : "its runner was told to stop";
+    assert.ok(task.rows.at(-1)?.includes(`interrupted: ${why}.`), task.rows.at(-1));
+    assert.ok(task.sealed);
+    assert.equal(events.told.at(-1), "final gitea-task-11 failure");
+  }
+});
+
+Deno.test("a success of a cancelled job is reported as cancelled", async () => {
+  const { task, log, state } = setup();
+  task.result = Result.CANCELLED;
+  await state();
+  await log(0, ["context canceled"], true);
+  await state(Result.SUCCESS);
+  assert.equal(task.state?.result, Result.CANCELLED);
+  assert.equal(task.rows.at(-1), "context canceled");
+});
+
+Deno.test("a final state that Gitea did not take is tried again without a second reason row", async () => {
+  const { gitea, task, log, state, relay, events } = setup();
+  await log(0, ["context canceled"], true);
+  const updateTask = gitea.updateTask;
+  gitea.updateTask = () => Promise.reject(new GiteaError("unavailable", "Call Gitea: no"));
+  await assert.rejects(state(Result.SUCCESS), GiteaError);
+  assert.equal(relay.outcome, null);
+  gitea.updateTask = updateTask;
+  await state(Result.SUCCESS);
+  await state(Result.SUCCESS);
+  assert.equal(task.rows.length, 2);
+  assert.equal(task.result, Result.FAILURE);
+  assert.equal(events.told.filter((t) => t.startsWith("final")).length, 1);
+});
+
+Deno.test("a task that Gitea does not know for good counts as ended, and its reports end here", async () => {
+  const { gitea, log, state, relay, events } = setup();
+  gitea.tasks.delete(ID);
+  assert.equal((await state()).state?.result, Result.CANCELLED);
+  assert.equal(relay.outcome, "cancelled");
+  assert.equal((await log(0, ["a", "b"])).ackIndex, 2n);
+  assert.equal((await state(Result.SUCCESS)).state?.result, Result.CANCELLED);
+  assert.equal(events.told.filter((t) => t.startsWith("final")).length, 1);
+});
+
+Deno.test("reports reach Gitea one at a time and in order", async () => {
+  const { gitea, task, log, state } = setup();
+  const updateLog = gitea.updateLog;
+  let inside = 0;
+  gitea.updateLog = async (update, call) => {
+    assert.equal(++inside, 1);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    inside--;
+    return await updateLog(update, call);
+  };
+  await Promise.all([log(0, ["a"]), log(1, ["b"]), log(2, ["c"], true), state(Result.SUCCESS)]);
+  assert.deepEqual(task.rows, ["a", "b", "c"]);
+  assert.ok(task.sealed);
+});
