@@ -61,6 +61,8 @@ export interface EngineDeps {
   facadeSince(): number | null;
   /** Throws when this process may not act any more. */
   guard(): void;
+  /** Every backend is recovered: what is not known now does not exist. */
+  onRecovered(): void;
   /** A newer epoch was seen: another controller leads. */
   onFenced(detail: string): void;
 }
@@ -232,6 +234,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       () => queue.resetConsumer(backend.name, { signal }),
     );
     recovered.add(backend.name);
+    if (names.every((name) => recovered.has(name))) deps.onRecovered();
     pools[backend.name].refresh();
     const processor = createProcessor({
       backend: backend.name,

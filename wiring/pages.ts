@@ -1,0 +1,125 @@
+import { createMetrics } from "../clients/prometheus/metrics.ts";
+import { createBoard } from "../controller/board.ts";
+import type { Config } from "../controller/config/config.ts";
+import { createLedger } from "../controller/ledger.ts";
+import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
+import { createPhaseStatistics } from "../controller/phases.ts";
+import { createPool } from "../controller/pool.ts";
+import type { Recorder } from "../controller/recorder.ts";
+import { NO_FLAGS } from "../controller/records.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import type { Readiness } from "../web/define.ts";
+import { listenHealth, listenWeb } from "../web/listen.ts";
+import { createHealth, createWeb } from "../web/server.ts";
+import { enabledBackends } from "./controller.ts";
+import { createLateViews, type LateViews } from "./late_views.ts";
+import type { Sources } from "./sources.ts";
+
+/** Dashboard, API, probes and metrics; up before the servers they tell of. */
+export interface Pages extends AsyncDisposable {
+  readonly views: LateViews;
+  readonly recorder: Recorder;
+  /** Where the dashboard is. */
+  readonly url: string;
+}
+
+/** Opens the pages. Throws when their address cannot be listened on. */
+export function openPages(deps: {
+  readonly config: Config;
+  readonly version: string;
+  readonly sources: Sources;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): Pages {
+  const { config, version, clock, logger, sources } = deps;
+  const views = createLateViews(emptyBoard(deps));
+  const metrics = createMetrics({ views, version });
+  const readiness = () => readinessOf(views, sources);
+  const stack = new AsyncDisposableStack();
+  const web = stack.use(createWeb({
+    views,
+    metricsText: metrics.text,
+    readiness,
+    logger,
+    clock,
+    version,
+    hosts: allowedHosts(config),
+  }));
+  const listener = stack.use(listenWeb(web, config.admin.listen));
+  if (config.admin.health !== null) {
+    const health = createHealth({ metricsText: metrics.text, readiness, logger });
+    stack.use(listenHealth(health, config.admin.health));
+  }
+  const { hostname, port } = listener.address;
+  return {
+    views,
+    recorder: metrics.recorder,
+    url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}/`,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+/** Names under which the dashboard may be asked for: a foreign `Host` is DNS rebinding. */
+function allowedHosts(config: Config): string[] {
+  const hosts = ["localhost", "127.0.0.1", "[::1]", config.admin.listen.hostname];
+  if (config.admin.publicUrl !== null) hosts.push(new URL(config.admin.publicUrl).host);
+  return hosts;
+}
+
+function readinessOf(views: LateViews, sources: Sources): Readiness {
+  const all = sources.all();
+  const servers = (["gitea", "nats", "spire"] as const).map((name) => {
+    const { state, lastError } = all[name];
+    const ok = state === "up" || state === "degraded" || state === "unused";
+    return { name, ok, detail: ok ? null : lastError ?? `${name} is ${state}` };
+  });
+  const recovered = views.status().ready;
+  const checks = [...servers, {
+    name: "recovery",
+    ok: recovered,
+    detail: recovered ? null : "executors and stored tasks are being read",
+  }];
+  return { ready: checks.every((check) => check.ok), checks };
+}
+
+/** What there is to show before the controller is put together: the servers, and nothing else. */
+function emptyBoard(deps: {
+  readonly config: Config;
+  readonly version: string;
+  readonly sources: Sources;
+  readonly clock: Clock;
+}) {
+  const { config, clock, sources } = deps;
+  const makePool = (name: "pod" | "vm") =>
+    createPool({ capacity: () => config.backends[name].capacity, open: () => false });
+  const pools = { pod: makePool("pod"), vm: makePool("vm") };
+  const ledger = createLedger({
+    clock,
+    pools,
+    delays: DEFAULT_DELAYS,
+    journal: { write() {} },
+    run() {},
+  });
+  return createBoard({
+    ledger,
+    pools,
+    statistics: createPhaseStatistics(),
+    clock,
+    from: {
+      version: deps.version,
+      profile: config.profile,
+      enabled: enabledBackends(config),
+      effectiveConfig: config.effective,
+      leader: () => sources.leader(0),
+      sources: sources.all,
+      flags: () => NO_FLAGS,
+      label: (name) => name === "vm" ? config.vmLabel : name,
+      counts: () => null,
+      strangers: () => [],
+      ready: () => false,
+      nextFetchAt: () => null,
+      readEvents: () => Promise.resolve([]),
+    },
+  });
+}

@@ -1,0 +1,120 @@
+import type { NatsStatus } from "../clients/nats/connection.ts";
+import type { SvidStatus } from "../clients/spiffe/workload_api.ts";
+import type { GiteaStatus } from "../controller/gitea_status.ts";
+import type { BackendName } from "../controller/model/ids.ts";
+import type { AssignmentQueue, QueueCounts } from "../controller/queue.ts";
+import { iso, isoOrNull } from "../controller/view_of.ts";
+import type { LeaderView, SourceName, SourceView } from "../controller/views.ts";
+import type { Clock } from "../lib/clock.ts";
+
+/** How the servers around us do; each says so itself once it is there. */
+export interface Sources {
+  gitea: () => GiteaStatus | null;
+  nats: () => NatsStatus | null;
+  spire: () => SvidStatus | null;
+  all(): Readonly<Record<SourceName, SourceView>>;
+  leader(epoch: number): LeaderView;
+  /** Numbers of the consumers, asked for every few seconds. */
+  countQueue(queue: AssignmentQueue, backends: readonly BackendName[]): QueueWatch;
+}
+
+/** Numbers of the queue, as last heard; null before, and when they are too old to be shown. */
+export interface QueueWatch {
+  of(backend: BackendName): QueueCounts | null;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const COUNT_MS = 2_000;
+const STALE_MS = 15_000;
+
+/** Makes {@link Sources} of which nothing is known yet. `self` is this process's name. */
+export function createSources(
+  clock: Clock,
+  options: { readonly self: string; readonly mode: LeaderView["mode"] },
+): Sources {
+  const sources: Sources = {
+    gitea: () => null,
+    nats: () => null,
+    spire: () => null,
+    all: () => ({
+      gitea: giteaView(sources.gitea(), clock.now()),
+      nats: natsView(sources.nats(), clock.now()),
+      kubernetes: UNUSED,
+      spire: spireView(sources.spire(), clock.now()),
+      opensandbox: UNUSED,
+    }),
+    leader: (epoch) => ({
+      mode: options.mode,
+      holder: epoch > 0 ? options.self : null,
+      self: options.self,
+      leading: epoch > 0,
+      epoch: epoch > 0 ? epoch : null,
+      transitions: null,
+      acquiredAt: null,
+      renewedAt: null,
+      leaseSeconds: null,
+      replicas: [{
+        name: options.self,
+        ready: true,
+        leading: epoch > 0,
+        seenAt: iso(clock.now()),
+      }],
+    }),
+    countQueue(queue, backends) {
+      const heard = new Map<BackendName, { readonly counts: QueueCounts; readonly at: number }>();
+      return {
+        of(backend) {
+          const last = heard.get(backend);
+          return last === undefined || clock.now() - last.at > STALE_MS ? null : last.counts;
+        },
+        async run(signal) {
+          while (!signal.aborted) {
+            for (const backend of backends) {
+              await queue.counts(backend, { signal }).then(
+                (counts) => heard.set(backend, { counts, at: clock.now() }),
+                () => {}, // The connection's own status says why.
+              );
+            }
+            await clock.sleep(COUNT_MS, signal).catch(() => {});
+          }
+        },
+      };
+    },
+  };
+  return sources;
+}
+
+/** A source that this configuration does not use. */
+const UNUSED: SourceView = { state: "unused", since: null, ageMs: null, lastError: null };
+const UNKNOWN: SourceView = { state: "unknown", since: null, ageMs: null, lastError: null };
+
+function giteaView(status: GiteaStatus | null, now: number): SourceView {
+  if (status === null) return UNKNOWN;
+  return {
+    state: status.state,
+    since: iso(status.since),
+    ageMs: status.lastOkAt === null ? null : now - status.lastOkAt,
+    lastError: status.lastError,
+  };
+}
+
+function natsView(status: NatsStatus | null, now: number): SourceView {
+  if (status === null) return UNKNOWN;
+  const up = status.kind === "connected";
+  return {
+    state: up ? "up" : "down",
+    since: isoOrNull(status.since),
+    // The client pings its server: while it is connected, what it says is of now.
+    ageMs: up ? 0 : now - status.since,
+    lastError: status.detail,
+  };
+}
+
+function spireView(status: SvidStatus | null, now: number): SourceView {
+  if (status === null) return UNKNOWN;
+  const state = ({ waiting: "down", live: "up", stale: "degraded", closed: "down" } as const)[
+    status.state
+  ];
+  const ageMs = status.state === "live" ? 0 : now - status.since;
+  return { state, since: iso(status.since), ageMs, lastError: status.lastError };
+}
