@@ -16,7 +16,13 @@ import { createOutbox, type Outbox, type OutboxEnd } from "./outbox.ts";
 import { openGateProxy } from "./proxy.ts";
 import { createRowSpool } from "./row_spool.ts";
 import { type Runner, startRunner } from "./runner.ts";
-import { runnerConfig, runnerEnvironment, runnerFile, upstreamProxy } from "./runner_config.ts";
+import {
+  runnerAddress,
+  runnerConfig,
+  runnerEnvironment,
+  runnerFile,
+  upstreamProxy,
+} from "./runner_config.ts";
 import { createRunnerService, type RunnerService } from "./runner_service.ts";
 import { watchStop } from "./stop.ts";
 
@@ -148,7 +154,7 @@ export async function runGate(launch: Launch, deps: GateDeps): Promise<Outcome> 
     await runner.register(runnerFile({
       uuid: launch.assignment,
       nonce,
-      address: launch.giteaUrl,
+      address: runnerAddress(launch.giteaUrl),
     }));
     group.spawn("heartbeat", heartbeat.run);
     group.spawn("stop", (signal) => stop.run(runner, signal));

@@ -51,6 +51,14 @@ export function runnerFile(
 }
 
 /**
+ * The address for the registration file. Go's HTTP client uses no proxy for `localhost` and
+ * addresses like `127.0.0.1`: a Gitea on this machine must be spelled so that it does not notice.
+ */
+export function runnerAddress(giteaUrl: string): string {
+  return giteaUrl.replace(/^(https?:\/\/)(?:localhost|127\.0\.0\.1)(?=[:/]|$)/i, "$1127.1");
+}
+
+/**
  * The environment of the runner process: the container's own without what no step may see, and with
  * the one proxy variable that sends the runner's calls through the gate. Steps inherit all of it.
  */

@@ -11,6 +11,7 @@ export {
   type JsonObject,
   type JsonValue,
   type Message,
+  type MessageInitShape,
   type MessageShape,
   toBinary,
   toJson,
