@@ -1,0 +1,45 @@
+import { QueueError, type QueueErrorCode } from "../../controller/queue.ts";
+
+/** An error answer of the JetStream API. `errCode` is JetStream's own number. */
+export interface ApiError {
+  readonly kind: "error";
+  readonly code: number;
+  readonly errCode: number;
+  readonly description: string;
+}
+
+/** Numbers of JetStream's errors that decide something here (nats-server's errors.json). */
+export const ErrCode = {
+  consumerNotFound: 10014,
+  noMessageFound: 10037,
+  sequenceNotFound: 10043,
+  messageDeleteFailed: 10057,
+  streamNotFound: 10059,
+  wrongLastSequence: 10071,
+  storeFailed: 10077,
+} as const;
+
+/** Turns an API error into a {@link QueueError}; `action` begins the message. */
+export function apiFailure(action: string, error: ApiError): QueueError {
+  const message = `${action}: ${error.description} (JetStream ${error.errCode || error.code})`;
+  return new QueueError(codeOf(error), message, { retryable: isRetryable(error) });
+}
+
+function codeOf(error: ApiError): QueueErrorCode {
+  if (error.errCode === ErrCode.wrongLastSequence) return "conflict";
+  // "maximum messages exceeded" and its kin: the stream discards new ones when it is full.
+  if (error.errCode === ErrCode.storeFailed || /^maximum/.test(error.description)) return "full";
+  if (error.code === 503 || error.code === 500) return "unavailable";
+  return "refused";
+}
+
+function isRetryable(error: ApiError): boolean {
+  // A stream that is missing may be one that the server has not recovered yet.
+  const code = codeOf(error);
+  return code === "unavailable" || code === "full" || error.errCode === ErrCode.streamNotFound;
+}
+
+/** True for a failure that may be over at the next try. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof QueueError && error.retryable;
+}
