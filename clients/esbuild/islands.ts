@@ -1,4 +1,5 @@
-import { build, type BuildOptions, stop } from "esbuild";
+import { build, type BuildOptions } from "esbuild";
+import { withEsbuild } from "./service.ts";
 
 /** A file that browsers load, held in memory; its name has a hash of its content. */
 export interface BuiltFile {
@@ -28,7 +29,7 @@ export interface BuildIslandsOptions {
 /**
  * Builds the scripts and styles of the pages into memory with esbuild: split, minified, names with
  * content hashes. Runs esbuild's own child process and ends it. Rejects with esbuild's messages when
- * a source does not compile. Do not run two at a time: ending one ends the other's child.
+ * a source does not compile.
  */
 export async function buildIslands(options: BuildIslandsOptions): Promise<Built> {
   const settings = {
@@ -49,7 +50,7 @@ export async function buildIslands(options: BuildIslandsOptions): Promise<Built>
     jsx: "automatic",
     jsxImportSource: "preact",
   } as const satisfies BuildOptions;
-  try {
+  return await withEsbuild(async () => {
     const { outputFiles, metafile } = await build(settings);
     const files = new Map(outputFiles.map(({ path, contents }): [string, BuiltFile] => {
       const name = baseName(path);
@@ -70,9 +71,7 @@ export async function buildIslands(options: BuildIslandsOptions): Promise<Built>
       }),
     );
     return { files, entries };
-  } finally {
-    await stop();
-  }
+  });
 }
 
 function baseName(path: string): string {

@@ -1,4 +1,6 @@
 import { build } from "esbuild";
+import { fileURLToPath } from "node:url";
+import { withEsbuild } from "./service.ts";
 
 /** CommonJS packages call `require`, and some look for their own folder. */
 const PRELUDE = [
@@ -15,19 +17,21 @@ const PRELUDE = [
  * esbuild's error when an import cannot be resolved.
  */
 export async function bundleProgram(entry: string | URL): Promise<string> {
-  const result = await build({
-    entryPoints: [entry instanceof URL ? entry.pathname : entry],
-    bundle: true,
-    write: false,
-    format: "esm",
-    platform: "node",
-    target: "es2024",
-    minify: true,
-    legalComments: "none",
-    charset: "utf8",
-    banner: { js: PRELUDE },
-    logLevel: "silent",
-  });
+  const result = await withEsbuild(() =>
+    build({
+      entryPoints: [entry instanceof URL ? fileURLToPath(entry) : entry],
+      bundle: true,
+      write: false,
+      format: "esm",
+      platform: "node",
+      target: "es2024",
+      minify: true,
+      legalComments: "none",
+      charset: "utf8",
+      banner: { js: PRELUDE },
+      logLevel: "silent",
+    })
+  );
   const [file] = result.outputFiles;
   if (file === undefined) throw new Error(`Bundle "${entry}": esbuild wrote no file`);
   return file.text;

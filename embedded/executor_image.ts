@@ -1,0 +1,185 @@
+import { join, resolve } from "node:path";
+import { bundleProgram } from "../clients/esbuild/program.ts";
+import type { Logger } from "../lib/logger.ts";
+
+/** How process executors are started. */
+export interface ExecutorImage {
+  /** Program and arguments of the identity gate. */
+  readonly command: readonly string[];
+  /** Added to the launch environment of every executor; no secret. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** What runs the jobs. */
+  readonly runner: "official" | "sample";
+}
+
+/** What {@link installExecutor} needs. */
+export interface ExecutorImageOptions {
+  /** Made if absent. With `root`, it and all its parents must be open to other users (`--x`). */
+  readonly directory: string;
+  /** True when each executor gets a user of its own: programs are then copied, closed to reading. */
+  readonly root: boolean;
+  /** The official runner: a path; null to take the sample runner; by default looked for on `path`. */
+  readonly runnerBin?: string | null;
+  /** Folders to look for the runner in, and what jobs find as PATH; a usual one by default. */
+  readonly path?: string;
+  readonly logger: Logger;
+}
+
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const RUNNER_NAMES = ["gitea-runner", "act_runner"];
+/** Reading files, the network and the runner itself: what it may do is bounded by its user. */
+const PERMISSIONS = ["--allow-net", "--allow-read", "--allow-write", "--allow-env", "--allow-run"];
+const DENO_FLAGS = [
+  "--quiet",
+  "--no-prompt",
+  "--no-config",
+  "--no-lock",
+  "--no-remote",
+  "--no-npm",
+  "--cached-only",
+  // Small young generation: the gate holds little for long.
+  "--v8-flags=--max-semi-space-size=1,--max-old-space-size=256",
+];
+
+/**
+ * Puts the identity gate, and with it what the image of a Pod would hold, into a folder: bundles
+ * named by their content, V8's code cache for them, and with `root` the two programs, owned by root
+ * with mode 0711, so that steps cannot read the memory or environment of the processes of their own
+ * user. Repeating it changes nothing. Rejects when the folder cannot be written or reached by others.
+ */
+export async function installExecutor(options: ExecutorImageOptions): Promise<ExecutorImage> {
+  const { root, logger, path = DEFAULT_PATH } = options;
+  const directory = resolve(options.directory);
+  const mode = root ? 0o755 : 0o700;
+  const bin = join(directory, "bin");
+  const cache = join(directory, "cache");
+  for (const folder of [directory, bin, cache]) {
+    await Deno.mkdir(folder, { recursive: true, mode });
+    await Deno.chmod(folder, mode);
+  }
+  if (root) await checkParents(directory);
+  const official = options.runnerBin === undefined ? await findRunner(path) : options.runnerBin;
+  const sources = [new URL("../executor/main.ts", import.meta.url)];
+  if (official === null) sources.push(new URL("./sample_runner/main.ts", import.meta.url));
+  const [deno, gate, sample] = await Promise.all([
+    root ? installProgram(Deno.execPath(), join(bin, "deno")) : Deno.execPath(),
+    ...sources.map((source, i) =>
+      installBundle(source, join(directory, ["gate", "sample"][i] ?? ""))
+    ),
+  ]);
+  const run = (bundle: string) => [deno, "run", ...DENO_FLAGS, ...PERMISSIONS, bundle];
+  for (const bundle of [gate, sample]) {
+    if (bundle !== undefined) await warm(run(bundle), { bundle, cache });
+  }
+  const runner = await runnerCommand({ official, root, bin, cache, sample, run });
+  logger.info("executor installed", {
+    directory,
+    runner: official === null ? "sample" : "official",
+    program: official,
+  });
+  return {
+    command: run(gate ?? ""),
+    environment: {
+      PATH: path,
+      DENO_DIR: cache,
+      DENO_NO_UPDATE_CHECK: "1",
+      DENO_TLS_CA_STORE: "system,mozilla",
+      CI_RUNNER_BIN: runner,
+    },
+    runner: official === null ? "sample" : "official",
+  };
+}
+
+/** The official runner on `path`, or null. */
+export async function findRunner(path: string): Promise<string | null> {
+  for (const folder of path.split(":")) {
+    for (const name of RUNNER_NAMES) {
+      const file = join(folder, name);
+      const info = await Deno.stat(file).catch(() => undefined);
+      if (folder !== "" && info?.isFile && ((info.mode ?? 0) & 0o111) !== 0) return file;
+    }
+  }
+  return null;
+}
+
+async function runnerCommand(
+  parts: {
+    readonly official: string | null;
+    readonly root: boolean;
+    readonly bin: string;
+    readonly cache: string;
+    readonly sample: string | undefined;
+    readonly run: (bundle: string) => readonly string[];
+  },
+): Promise<string> {
+  const { official, sample } = parts;
+  if (official !== null) {
+    if (!parts.root) return official;
+    return await installProgram(official, join(parts.bin, "gitea-runner"));
+  }
+  // The gate takes Deno's own variables from the runner's environment, so that no step meets them.
+  return JSON.stringify(["/usr/bin/env", `DENO_DIR=${parts.cache}`, ...parts.run(sample ?? "")]);
+}
+
+/** Copied, not linked: a link would share its mode with the original. */
+async function installProgram(from: string, to: string): Promise<string> {
+  const [source, target] = await Promise.all([
+    Deno.stat(from),
+    Deno.stat(to).catch(() => undefined),
+  ]);
+  const sameAge = target?.mtime?.getTime() === source.mtime?.getTime();
+  if (target?.size === source.size && sameAge) return to;
+  // Under another name first: executors may be running the old one.
+  const part = `${to}.${crypto.randomUUID()}`;
+  await Deno.copyFile(from, part);
+  if (Deno.uid() === 0) await Deno.chown(part, 0, 0);
+  await Deno.chmod(part, 0o711);
+  if (source.mtime !== null) await Deno.utime(part, source.mtime, source.mtime);
+  await Deno.rename(part, to);
+  return to;
+}
+
+/** Writes the bundle under a name with its hash; executors that run an older one keep it. */
+async function installBundle(source: URL, prefix: string): Promise<string> {
+  const text = await bundleProgram(source);
+  const bytes = new TextEncoder().encode(text);
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex().slice(0, 16);
+  const file = `${prefix}-${hash}.mjs`;
+  const part = `${file}.${crypto.randomUUID()}`;
+  await Deno.writeFile(part, bytes, { mode: 0o644 });
+  await Deno.rename(part, file);
+  return file;
+}
+
+/**
+ * Runs the program once without what it needs, so that V8's code cache is there: 0.15 s less for
+ * each executor. The cache stays ours: who could write it could change the program.
+ */
+async function warm(
+  command: readonly string[],
+  { bundle, cache }: { readonly bundle: string; readonly cache: string },
+): Promise<void> {
+  const marker = join(cache, `${bundle.slice(bundle.lastIndexOf("/") + 1)}.warm`);
+  if (await Deno.stat(marker).then(() => true, () => false)) return;
+  const [program = "", ...args] = command;
+  await new Deno.Command(program, {
+    args,
+    clearEnv: true,
+    env: { DENO_DIR: cache, DENO_NO_UPDATE_CHECK: "1" },
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).output();
+  await Deno.writeTextFile(marker, "");
+}
+
+async function checkParents(directory: string): Promise<void> {
+  for (let at = directory; at !== "/"; at = resolve(at, "..")) {
+    const { mode } = await Deno.stat(at);
+    if (((mode ?? 0) & 0o001) === 0) {
+      throw new Error(
+        `Install executor in "${directory}": other users cannot enter "${at}": give it mode 0711, or choose another folder`,
+      );
+    }
+  }
+}
