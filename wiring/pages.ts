@@ -34,7 +34,7 @@ export function openPages(deps: {
 }): Pages {
   const { config, version, clock, logger, sources } = deps;
   const views = createLateViews(emptyBoard(deps));
-  const metrics = createMetrics({ views, version });
+  const metrics = createMetrics({ views, clock, logger });
   const readiness = () => readinessOf(views, sources);
   const stack = new AsyncDisposableStack();
   const web = stack.use(createWeb({
