@@ -1,0 +1,58 @@
+import { join } from "node:path";
+import { Secret } from "../lib/secret.ts";
+import { StateError } from "./keys.ts";
+
+/** A permanent registration at Gitea. */
+export interface KeptRegistration {
+  readonly uuid: string;
+  readonly token: Secret;
+}
+
+/**
+ * The registration that is kept in `<directory>/registration.json` (mode 0600) for the Gitea at
+ * `url`, or a new one from `make`, written before it is used. Throws {@link StateError} when there is
+ * none and none can be made, with the way out.
+ */
+export async function keepRegistration(
+  directory: string,
+  options: { readonly url: string; readonly make?: () => Promise<KeptRegistration> },
+): Promise<KeptRegistration> {
+  const { url, make } = options;
+  const file = join(directory, "registration.json");
+  const kept = parse(await Deno.readTextFile(file).catch(notThere));
+  if (kept !== undefined && kept.url === url) {
+    return { uuid: kept.uuid, token: new Secret(kept.token) };
+  }
+  if (make === undefined) {
+    throw new StateError(
+      `Find a registration at "${url}": "${file}" has none; run "deno task register" and set ` +
+        "GITEA_RUNNER_UUID and GITEA_RUNNER_TOKEN",
+    );
+  }
+  const { uuid, token } = await make();
+  const draft = `${file}.new`;
+  await Deno.writeTextFile(draft, JSON.stringify({ url, uuid, token: token.reveal() }), {
+    mode: 0o600,
+  });
+  await Deno.rename(draft, file);
+  return { uuid, token };
+}
+
+function notThere(error: unknown): string {
+  if (error instanceof Deno.errors.NotFound) return "null";
+  throw error;
+}
+
+function parse(text: string): { url: string; uuid: string; token: string } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined; // A torn file is as good as none: a registration can be made again.
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const [url, uuid, token] = ["url", "uuid", "token"].map((key) => Reflect.get(value, key));
+  return typeof url === "string" && typeof uuid === "string" && typeof token === "string"
+    ? { url, uuid, token }
+    : undefined;
+}

@@ -1,0 +1,86 @@
+import type { Clock } from "../lib/clock.ts";
+import { Secret } from "../lib/secret.ts";
+import { openStateDirectory } from "./keys.ts";
+import type { Child, Supervisor } from "./supervisor.ts";
+
+/** A running sample forge. */
+export interface SampleForge {
+  /** Its base URL as jobs see it. */
+  readonly url: string;
+  readonly registrationToken: Secret;
+  readonly child: Child;
+}
+
+const POLL_MS = 50;
+
+/** Starts the sample forge as a child process on `port`; resolves once it answers. */
+export async function startForge(options: {
+  readonly directory: string;
+  readonly port: number;
+  readonly supervisor: Supervisor;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}): Promise<SampleForge> {
+  const { port, supervisor, clock, signal } = options;
+  const directory = await openStateDirectory(options.directory);
+  const program = new URL("./forge/main.ts", import.meta.url);
+  const config = new URL("../deno.json", import.meta.url).pathname;
+  const child = await supervisor.start({
+    name: "forge",
+    command: [
+      Deno.execPath(),
+      "run",
+      "-A",
+      "--config",
+      config,
+      program.pathname,
+      "--state",
+      directory,
+      "--port",
+      String(port),
+    ],
+    env: environment(),
+    ready: (waiting) => answers(port, clock, waiting),
+  }, { signal });
+  for (const line of (await child.lastLines()).toReversed()) {
+    const ready = parse(line);
+    if (ready !== undefined) return { ...ready, child };
+  }
+  throw new Error("Start the sample forge: it answers, but has not told its registration token");
+}
+
+/** What Deno itself needs to find its cache, and nothing else. */
+function environment(): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const name of ["HOME", "DENO_DIR", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY"]) {
+    const value = Deno.env.get(name);
+    if (value !== undefined) env[name] = value;
+  }
+  return env;
+}
+
+async function answers(port: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (true) {
+    try {
+      const response = await fetch(`http://127.0.0.1:${port}/`, { signal });
+      await response.body?.cancel();
+      if (response.status < 500) return;
+    } catch {
+      signal.throwIfAborted();
+    }
+    await clock.sleep(POLL_MS, signal);
+  }
+}
+
+function parse(line: string): { url: string; registrationToken: Secret } | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    if (typeof value !== "object" || value === null) return undefined;
+    const [url, token] = [Reflect.get(value, "url"), Reflect.get(value, "registrationToken")];
+    return typeof url === "string" && typeof token === "string"
+      ? { url, registrationToken: new Secret(token) }
+      : undefined;
+  } catch {
+    return undefined; // Not the line that tells.
+  }
+}

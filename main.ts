@@ -1,0 +1,58 @@
+/**
+ * gitea-dynamic-runner: ONE permanent runner at Gitea that makes a one-shot executor for each job.
+ *
+ * The composition root: the only place that reads the environment. Exit codes: 0 stopped, 1 cannot
+ * go on, 2 wrong configuration, 3 leadership lost.
+ */
+import { hostname } from "node:os";
+import { createLogger } from "./clients/logtape/logger.ts";
+import { parseConfig } from "./controller/config/parse.ts";
+import { CONFIG_EXIT_CODE, formatFaults } from "./controller/config/report.ts";
+import { systemClock } from "./lib/clock.ts";
+import { LeadershipLost } from "./wiring/controller.ts";
+import { runProcess } from "./wiring/process.ts";
+import settings from "./deno.json" with { type: "json" };
+
+const EXIT = { stopped: 0, failed: 1, leadershipLost: 3 };
+
+async function main(): Promise<number> {
+  const env = Deno.env.toObject();
+  const isRoot = Deno.uid() === 0;
+  const parsed = parseConfig(env, {
+    readFile: (path) => Deno.readTextFileSync(path),
+    hostname: hostname(),
+    isRoot,
+  });
+  if (parsed.kind === "faults") {
+    Deno.stderr.writeSync(new TextEncoder().encode(formatFaults(parsed.faults)));
+    return CONFIG_EXIT_CODE;
+  }
+  const { config } = parsed;
+  const logger = createLogger(config.log);
+  for (const warning of parsed.warnings) logger.warn("configuration", { detail: warning });
+
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(name, () => {
+      if (stop.signal.aborted) return;
+      logger.info("stopping", { signal: name });
+      stop.abort(new DOMException(`Got ${name}`, "AbortError"));
+    });
+  }
+  try {
+    await runProcess(config, {
+      version: settings.version,
+      path: env["PATH"] ?? "",
+      isRoot,
+      clock: systemClock,
+      random: Math.random,
+      logger,
+    }, stop.signal);
+    return EXIT.stopped;
+  } catch (error) {
+    logger.error("runner stopped", { component: "scheduler", error });
+    return error instanceof LeadershipLost ? EXIT.leadershipLost : EXIT.failed;
+  }
+}
+
+if (import.meta.main) Deno.exit(await main());

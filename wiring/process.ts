@@ -1,0 +1,52 @@
+import type { Config } from "../controller/config/config.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import { startController } from "./controller.ts";
+import { openPages } from "./pages.ts";
+import { createSources } from "./sources.ts";
+import { supplyParts } from "./supply.ts";
+
+/** What `main.ts` has found out about the process. */
+export interface ProcessContext {
+  readonly version: string;
+  readonly path: string;
+  readonly isRoot: boolean;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+}
+
+/** A clean stop of the embedded profile gives its executors this long to end. */
+const FAREWELL_MS = 6_000;
+
+/**
+ * Runs the whole program until `signal` aborts. Resolves after a clean stop; rejects with the reason
+ * when it cannot go on. What was opened is closed in reverse order either way.
+ */
+export async function runProcess(
+  config: Config,
+  context: ProcessContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, logger, random, version } = context;
+  await using stack = new AsyncDisposableStack();
+  const sources = createSources(clock, { self: config.hostname, mode: config.leaderElection });
+  const pages = stack.use(openPages({ config, version, sources, clock, logger }));
+  logger.info("dashboard is up", { url: pages.url, profile: config.profile, version });
+  const { recorder, views } = pages;
+  try {
+    const parts = await supplyParts(config, { ...context, stack }, signal);
+    const around = { config, version, logger, clock, random, recorder, views, sources };
+    const controller = stack.use(await startController(parts, around, signal));
+    logger.info("controller is up", { gitea: parts.gitea.url });
+    await controller.run(signal);
+    if (config.profile === "embedded") {
+      using limit = clock.timeout(FAREWELL_MS);
+      await controller.engine.endExecutors(limit.signal);
+    }
+  } catch (error) {
+    // Stopped while it was still starting: nothing had been taken.
+    if (!signal.aborted) throw error;
+  }
+  logger.info("stopped", {});
+}

@@ -1,0 +1,77 @@
+import { join } from "node:path";
+import type { ProcessIdentity } from "../backends/process/process_identity.ts";
+import { createSpireEntries } from "../clients/spire/entries.ts";
+import type { Config } from "../controller/config/config.ts";
+import { instanceOf } from "../controller/model/ids.ts";
+import { startTrustDomain } from "../embedded/trust_domain.ts";
+import { enabledBackends, type Parts } from "./controller.ts";
+import { createProcessBackends } from "./process_backends.ts";
+import type { ProcessContext } from "./process.ts";
+import { runtimeDirectory } from "./runtime_directory.ts";
+import { createSupplies } from "./supplies.ts";
+
+/**
+ * Everything the controller needs: what is configured as configured, and in the embedded profile the
+ * rest on this machine. What was started is pushed on `stack`.
+ */
+export async function supplyParts(
+  config: Config,
+  context: ProcessContext & { readonly stack: AsyncDisposableStack },
+  signal: AbortSignal,
+): Promise<Parts> {
+  const { clock, logger, stack, isRoot } = context;
+  await Deno.mkdir(config.stateDir, { recursive: true, mode: 0o700 });
+  const supplies = await createSupplies(config, context);
+  const directory = await runtimeDirectory(config.stateDir, { otherUsers: isRoot });
+  const { trustDomain } = config.spiffe;
+  const facadeSpiffeId = config.facade.spiffeId ??
+    `spiffe://${trustDomain}/gitea-dynamic-runner/facade`;
+  const [nats, gitea] = await Promise.all([supplies.nats(signal), supplies.gitea(signal)]);
+
+  const { endpointSocket: endpoint, spireServerSocket: adminSocket } = config.spiffe;
+  let identity: ProcessIdentity;
+  let endpointSocket: string;
+  if (endpoint !== null && adminSocket !== null) {
+    const instance = await instanceOf(gitea.uuid, config.namespace);
+    const parentId = config.spiffe.spireParentId ?? "";
+    const options = { adminSocket, endpoint, parentId, instancePrefix: `gdr-${instance}` };
+    identity = stack.use(createSpireEntries(options));
+    endpointSocket = endpoint;
+  } else {
+    const domain = stack.use(
+      await startTrustDomain({
+        directory: join(config.stateDir, "trust"),
+        trustDomain,
+        clock,
+        logger,
+        temporaryDirectory: directory,
+      }),
+    );
+    identity = domain;
+    endpointSocket = await domain.endpointFor(facadeSpiffeId);
+  }
+  const backends = await createProcessBackends(enabledBackends(config), {
+    config,
+    directory,
+    identity,
+    isRoot,
+    path: context.path,
+    clock,
+    logger,
+    stack,
+  });
+  return {
+    gitea,
+    nats,
+    capabilityKeys: await supplies.capabilityKeys(),
+    trustDomain,
+    endpointSocket,
+    facade: {
+      hostname: config.facade.listen.hostname,
+      port: await supplies.facadePort(),
+      url: config.facade.url,
+      spiffeId: facadeSpiffeId,
+    },
+    backends,
+  };
+}
