@@ -28,6 +28,9 @@ export function readPeer(request: NodeRequest): Uint8Array | undefined {
   return raw instanceof Uint8Array && raw.length > 0 ? raw : undefined;
 }
 
+/** Bucket of all peers without an acceptable name. */
+const NOBODY = "";
+
 /** What {@link judgeAccess} works with. */
 export interface AccessDeps {
   readonly authenticator: Authenticator;
@@ -51,7 +54,13 @@ export function judgeAccess(
     return { kind: "refused", why: "the peer certificate cannot be read" };
   }
   const peer = deps.authenticator.peer(certificate);
-  if (peer.kind === "refused") return peer;
+  if (peer.kind === "refused") {
+    // They share one place and one rate, so that they cannot fill our log.
+    const place = deps.limits.enter(NOBODY);
+    if (place.kind === "refused") return { kind: "busy", why: place.why };
+    place[Symbol.dispose]();
+    return peer;
+  }
   const caller = deps.authenticator.caller(peer.spiffeId, (name) => {
     const value = request.headers[name];
     return typeof value === "string" ? value : null;

@@ -49,7 +49,7 @@ export interface FacadeDeps {
 
 /** Where to listen, and bounds. */
 export interface FacadeOptions {
-  /** Empty = every address. */
+  /** Empty = every IPv4 address, `::` = every address. */
   readonly hostname: string;
   /** 0 = any. */
   readonly port: number;
@@ -84,6 +84,7 @@ export interface Facade extends AsyncDisposable {
 /** 100 rows of 64 KiB, or an output of 1 MiB, fit with room to spare (field reports). */
 const READ_MAX_BYTES = 8 * 1024 * 1024;
 const STREAMS_PER_CONNECTION = 32;
+const HANDSHAKE_MS = 10_000;
 const SWEEP_EVERY_MS = 10_000;
 
 /**
@@ -162,12 +163,15 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     minVersion: "TLSv1.3",
     requestCert: true,
     rejectUnauthorized: true,
+    handshakeTimeout: HANDSHAKE_MS,
     settings: { maxConcurrentStreams: STREAMS_PER_CONNECTION },
     ...tlsOf(svid),
   }, answer);
   const sockets = new Set<Socket>();
   server.on("secureConnection", (socket) => {
     sockets.add(socket);
+    // A client that vanishes must never become an uncaught error.
+    socket.on("error", (error: unknown) => logger.debug("connection failed", { error }));
     socket.once("close", () => sockets.delete(socket));
   });
   server.on("tlsClientError", (error) => logger.debug("TLS refused", { error }));
@@ -182,7 +186,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     recorder.svidExpiry(next.expiresAt);
     logger.info("facade certificate rotated", { serial: next.serial, expiresAt: next.expiresAt });
   }));
-  const host = isWildcard(options.hostname) ? "127.0.0.1" : options.hostname;
+  const host = SELF[options.hostname] ?? options.hostname;
   const tested = { at: clock.now(), ...await selfTest({ host, port, svid, nonce }) };
   tasks.spawn("sweep registry", async (signal) => {
     while (!signal.aborted) {
@@ -247,15 +251,18 @@ function isNonce(header: unknown, nonce: string): boolean {
     timingSafeEqual(Buffer.from(header.padEnd(nonce.length)), Buffer.from(nonce));
 }
 
-function isWildcard(hostname: string): boolean {
-  return hostname === "" || hostname === "0.0.0.0" || hostname === "::";
-}
+/** Where a listener on every address is reached from here. */
+const SELF: Readonly<Record<string, string>> = {
+  "": "127.0.0.1",
+  "0.0.0.0": "127.0.0.1",
+  "::": "[::1]",
+};
 
 function listen(
   server: http2.Http2SecureServer,
   { hostname, port }: FacadeOptions,
 ): Promise<number> {
-  const host = isWildcard(hostname) ? "0.0.0.0" : hostname;
+  const host = hostname === "" ? "0.0.0.0" : hostname;
   return new Promise((resolve, reject) => {
     server.once("error", (cause) => {
       const message =

@@ -1,4 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { createFakeClock } from "../lib/fake_clock.ts";
 import { create } from "../proto/runtime.ts";
 import { LogRowSchema, Result, TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
 import { Code, ConnectError } from "../clients/connect/error.ts";
@@ -16,6 +20,7 @@ import {
 } from "../tests/support/facade_setup.ts";
 import { add } from "../tests/fakes/gitea_port.ts";
 import { readPeer } from "./access.ts";
+import { eventually } from "../tests/support/eventually.ts";
 import { sampleTask } from "../tests/support/tasks.ts";
 
 const OTHER_GATE = "f".repeat(32);
@@ -147,19 +152,23 @@ Deno.test("FetchTask hands the task to one gate only, and again to it until its 
   ]);
 });
 
-Deno.test("FetchTask waits for the offer and says none when it does not come", async () => {
-  await using given = await setupFacade();
-  const info = sampleInfo(21n);
-  const client = given.runner(await issueSvid(given.authority, [JOB_ID]), given.headersOf(info));
-  const asked = client.fetchTask({});
-  setTimeout(() => given.facade.offers.offer(info, sampleTask({ id: 21n })), 50);
-  assert.equal((await asked).task?.id, 21n);
-  const started = performance.now();
-  const none = sampleInfo(22n);
-  const other = given.runner(await issueSvid(given.authority, [JOB_ID]), given.headersOf(none));
-  assert.equal((await other.fetchTask({})).task, undefined);
-  const waited = performance.now() - started;
-  assert.ok(waited > 3_500 && waited < 4_900, `${waited} ms`);
+Deno.test("FetchTask waits for the offer and says none when it does not come within 4 s", async () => {
+  const clock = createFakeClock(Date.now());
+  await using given = await setupFacade({ deps: { clock } });
+  const atRest = clock.pending;
+  const ask = async (taskId: bigint) => {
+    const headers = given.headersOf(sampleInfo(taskId));
+    const asked = given.runner(await issueSvid(given.authority, [JOB_ID]), headers).fetchTask({});
+    await eventually(() => clock.pending > atRest, { what: "the held call" });
+    return { asked };
+  };
+  const offered = await ask(21n);
+  given.facade.offers.offer(sampleInfo(21n), sampleTask({ id: 21n }));
+  assert.equal((await offered.asked).task?.id, 21n);
+  await eventually(() => clock.pending === atRest, { what: "the end of the call" });
+  const none = await ask(22n);
+  await clock.advance(4_000);
+  assert.equal((await none.asked).task, undefined);
 });
 
 Deno.test("FetchTask answers none while the controller says wait and refuses when it says never", async () => {
@@ -336,6 +345,65 @@ Deno.test("a claimed assignment that was recovered takes reports of its own gate
   assert.equal((await client.fetchTask({})).task, undefined);
   const thief = given.runner(svid, given.headersOf(info, OTHER_GATE));
   assert.equal(await codeOf(thief.updateTask({ state: state(41n) })), Code.PermissionDenied);
+});
+
+Deno.test("createFacade() survives clients that vanish in the middle of anything", async () => {
+  await using given = await setupFacade();
+  const { svid, client } = await given.executor();
+  const options = {
+    port: given.facade.port,
+    host: "127.0.0.1",
+    ca: svid.bundlePem,
+    cert: svid.certificatePem,
+    key: svid.privateKeyPem,
+    checkServerIdentity: () => undefined,
+  };
+  const words = [
+    "",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "POST /executor/v1/exit HTTP/1.1\r\nhost: x\r\n\r\n",
+  ];
+  for (const word of words) {
+    for (const protocol of ["h2", "http/1.1"]) {
+      const socket = connectTls({ ...options, ALPNProtocols: [protocol] });
+      socket.on("error", () => {});
+      await once(socket, "secureConnect");
+      socket.write(word);
+      socket.destroy();
+    }
+    const plain = connect(given.facade.port, "127.0.0.1");
+    plain.on("error", () => {});
+    await once(plain, "connect");
+    plain.write(word);
+    plain.destroy();
+  }
+  assert.equal(await codeOf(client.declare({})), "ok");
+});
+
+Deno.test("the facade closes at once while a FetchTask is being held", async () => {
+  const given = await setupFacade();
+  const info = sampleInfo(51n);
+  const client = given.runner(await issueSvid(given.authority, [JOB_ID]), given.headersOf(info));
+  const held = codeOf(client.fetchTask({}));
+  await eventually(() => given.facade.status().connections > 0, { what: "the connection" });
+  const started = performance.now();
+  await given[Symbol.asyncDispose]();
+  assert.ok(performance.now() - started < 2_000);
+  assert.notEqual(await held, "ok");
+});
+
+Deno.test("createFacade() names the address that it cannot listen on", async () => {
+  await using given = await setupFacade();
+  await assert.rejects(
+    setupFacade({ options: { port: given.facade.port } }),
+    /Listen on "127.0.0.1:\d+" for executors: .*: set RUNNER_FACADE_LISTEN/,
+  );
+});
+
+Deno.test("createFacade() listens on every address, IPv6 too, when told so", async () => {
+  await using given = await setupFacade({ options: { hostname: "::" } });
+  const { client } = await given.executor();
+  assert.equal(await codeOf(client.declare({})), "ok", "by IPv4");
 });
 
 /** The Connect library drains a refused body for a moment, with a timer; the last test, so that it ends alone. */

@@ -95,7 +95,7 @@ function callHttp1({ host, port, svid, nonce }: Target, withCertificate: boolean
   return new Promise((resolve, reject) => {
     const own = withCertificate ? { cert: svid.certificatePem, key: svid.privateKeyPem } : {};
     const request = https.request({
-      host,
+      host: host.replace(/^\[|\]$/g, ""),
       port,
       path: PATH,
       headers: { [SELF_TEST.header]: nonce, connection: "close" },
