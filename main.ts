@@ -42,7 +42,7 @@ async function main(): Promise<number> {
   try {
     await runProcess(config, {
       version: settings.version,
-      path: env["PATH"] ?? "",
+      env,
       isRoot,
       clock: systemClock,
       random: Math.random,

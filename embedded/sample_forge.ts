@@ -17,6 +17,8 @@ const POLL_MS = 50;
 export async function startForge(options: {
   readonly directory: string;
   readonly port: number;
+  /** Environment of this process; what Deno needs of it is passed on. */
+  readonly env: Readonly<Record<string, string>>;
   readonly supervisor: Supervisor;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -39,7 +41,7 @@ export async function startForge(options: {
       "--port",
       String(port),
     ],
-    env: environment(),
+    env: needed(options.env),
     ready: (waiting) => answers(port, clock, waiting),
   }, { signal });
   for (const line of (await child.lastLines()).toReversed()) {
@@ -50,13 +52,9 @@ export async function startForge(options: {
 }
 
 /** What Deno itself needs to find its cache, and nothing else. */
-function environment(): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const name of ["HOME", "DENO_DIR", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY"]) {
-    const value = Deno.env.get(name);
-    if (value !== undefined) env[name] = value;
-  }
-  return env;
+function needed(env: Readonly<Record<string, string>>): Record<string, string> {
+  const names = ["HOME", "DENO_DIR", "PATH", "TMPDIR"];
+  return Object.fromEntries(Object.entries(env).filter(([name]) => names.includes(name)));
 }
 
 async function answers(port: number, clock: Clock, signal: AbortSignal): Promise<void> {

@@ -9,7 +9,8 @@ import { supplyParts } from "./supply.ts";
 /** What `main.ts` has found out about the process. */
 export interface ProcessContext {
   readonly version: string;
-  readonly path: string;
+  /** The environment, for children that need some of it. */
+  readonly env: Readonly<Record<string, string>>;
   readonly isRoot: boolean;
   readonly clock: Clock;
   readonly random: () => number;

@@ -45,7 +45,13 @@ export async function createSupplies(
       const { servers, user, password, credsFile, caFile } = config.nats;
       if (servers !== null) return { servers, user, password, credsFile, caFile };
       const cacheDir = join(directory, "cache");
-      const program = await findNatsServer({ cacheDir, logger, signal });
+      const program = await findNatsServer({
+        cacheDir,
+        env: context.env,
+        logger,
+        signal,
+        clock,
+      });
       const server = await startNatsServer({
         binary: program.path,
         directory: join(directory, "nats"),
@@ -70,6 +76,7 @@ export async function createSupplies(
       const forge = await startForge({
         directory: join(directory, "forge"),
         port: ports.forge,
+        env: context.env,
         supervisor,
         clock,
         signal,

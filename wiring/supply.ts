@@ -55,7 +55,7 @@ export async function supplyParts(
     directory,
     identity,
     isRoot,
-    path: context.path,
+    path: context.env["PATH"] ?? "",
     clock,
     logger,
     stack,
