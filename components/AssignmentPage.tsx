@@ -4,7 +4,7 @@ import { Facts } from "./Facts.tsx";
 import { inert, safeLink } from "./inert.ts";
 import { duration, fill, plural, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
-import { Age, ForkBadge, Outside, ResultMark, StateMark, Until } from "./Small.tsx";
+import { Age, ForkBadge, Outside, ResultMark, StateMark, toneOf, Until } from "./Small.tsx";
 import { Timeline } from "./Timeline.tsx";
 
 /** What the page of one assignment shows. */
@@ -74,7 +74,9 @@ function Callout({ job }: { job: AssignmentDetailView }) {
   const { reason } = job;
   if (reason === null) return null;
   return (
-    <div class="callout">
+    <div
+      class={toneOf(job.state) === "bad" || job.result === "failure" ? "callout bad" : "callout"}
+    >
       <p class="because">
         <strong>{reasons[reason.code]}</strong> <code>{reason.code}</code>{" "}
         <span class="mute">

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { AssignmentView } from "../controller/views.ts";
 import { type Board, type GroupName, hrefOf } from "./board.ts";
+import type { Dict } from "./i18n/dict.ts";
 import { fill, number, plural, useLang } from "./lang.ts";
 import { Age, ForkBadge, Outside, ResultMark, StateMark, Until } from "./Small.tsx";
 import { Took } from "./Took.tsx";
@@ -11,7 +12,7 @@ function JobList(
     board: Board;
     name: GroupName;
     empty: ComponentChildren;
-    columns: readonly string[];
+    columns: readonly (keyof Dict["columns"])[];
     children: ComponentChildren;
   },
 ) {
@@ -43,7 +44,13 @@ function JobList(
         : (
           <table class={`jobs ${name}`}>
             <thead>
-              <tr>{columns.map((column) => <th key={column} scope="col">{column}</th>)}</tr>
+              <tr>
+                {columns.map((column) => (
+                  <th key={column} scope="col" class={`c-${column}`}>
+                    {lang.dict.columns[column]}
+                  </th>
+                ))}
+              </tr>
             </thead>
             <tbody>{children}</tbody>
           </table>
@@ -91,15 +98,7 @@ function More({ board, name }: { board: Board; name: GroupName }) {
 /** Jobs whose runner does not have them yet, each with its one reason and the evidence. */
 export function Waiting({ board, empty }: { board: Board; empty: ComponentChildren }) {
   const { columns } = useLang().dict;
-  const names = [
-    columns.position,
-    columns.job,
-    columns.backend,
-    columns.state,
-    columns.why,
-    columns.since,
-    columns.waiting,
-  ];
+  const names = ["position", "job", "backend", "state", "why", "since", "waiting"] as const;
   return (
     <JobList board={board} name="waiting" empty={empty} columns={names}>
       {board.waiting.items.map((job) => (
@@ -128,14 +127,7 @@ export function Waiting({ board, empty }: { board: Board; empty: ComponentChildr
 /** Jobs at work. */
 export function Running({ board }: { board: Board }) {
   const { columns, empty } = useLang().dict;
-  const names = [
-    columns.job,
-    columns.backend,
-    columns.state,
-    columns.executor,
-    columns.started,
-    columns.age,
-  ];
+  const names = ["job", "backend", "state", "executor", "started", "age"] as const;
   return (
     <JobList board={board} name="running" empty={empty.running} columns={names}>
       {board.running.items.map((job) => (
@@ -164,14 +156,7 @@ export function Running({ board }: { board: Board }) {
 /** Jobs that ended lately, newest first. */
 export function Ended({ board }: { board: Board }) {
   const { columns, empty } = useLang().dict;
-  const names = [
-    columns.job,
-    columns.backend,
-    columns.result,
-    columns.why,
-    columns.took,
-    columns.ended,
-  ];
+  const names = ["job", "backend", "result", "why", "took", "ended"] as const;
   return (
     <JobList board={board} name="ended" empty={empty.ended} columns={names}>
       {board.ended.items.map((job) => (

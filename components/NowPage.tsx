@@ -3,6 +3,7 @@ import { type Board, type GroupName, groupOf } from "./board.ts";
 import { FilterBar } from "./FilterBar.tsx";
 import { Ended, Running, Waiting } from "./JobTables.tsx";
 import { useLang } from "./lang.ts";
+import { useNow } from "./now.ts";
 import { Age, Until } from "./Small.tsx";
 import { StatusNotices, StatusStrip } from "./StatusStrip.tsx";
 
@@ -15,7 +16,7 @@ export function NowPage({ data: board }: { data: Board }) {
     <>
       <h1 class="sr">{dict.nav.now}</h1>
       <StatusNotices status={board.status} />
-      <StatusStrip status={board.status} at={board.at} />
+      <StatusStrip status={board.status} at={board.statusAt} />
       <Backends board={board} />
       <FilterBar board={board} />
       {shows("waiting") ? <Waiting board={board} empty={<NothingWaits board={board} />} /> : null}
@@ -29,6 +30,7 @@ export function NowPage({ data: board }: { data: Board }) {
 function NothingWaits({ board }: { board: Board }) {
   const { empty } = useLang().dict;
   const { nextFetchAt, sources } = board.status;
+  const now = useNow();
   const [before = "", after = ""] = empty.last.split("{t}");
   return (
     <>
@@ -37,13 +39,15 @@ function NothingWaits({ board }: { board: Board }) {
       </p>
       <p class="mute">
         {nextFetchAt !== null && nextFetchAt !== undefined
-          ? <Until at={nextFetchAt} text={empty.next} />
+          ? Date.parse(nextFetchAt) <= now
+            ? empty.asking
+            : <Until at={nextFetchAt} text={empty.next} />
           : sources.gitea.ageMs === null
           ? empty.silent
           : (
             <>
               {before}
-              <Age at={new Date(Date.parse(board.at) - sources.gitea.ageMs).toISOString()} />
+              <Age at={new Date(Date.parse(board.statusAt) - sources.gitea.ageMs).toISOString()} />
               {after}
             </>
           )}

@@ -73,10 +73,10 @@ function LiveMark({ at }: { at: string }) {
   const live = useContext(LiveContext);
   const now = useNow();
   if (live.kind === "static") {
-    return <span class="live static num">{fill(dict.asOf, { t: clockTime(at, now) })}</span>;
+    return <span class="live is-static num">{fill(dict.asOf, { t: clockTime(at, now) })}</span>;
   }
   return (
-    <span class={`live ${live.kind}`}>
+    <span class={`live is-${live.kind}`}>
       <span class="lamp" aria-hidden="true" />
       {dict.live[live.kind]}
     </span>

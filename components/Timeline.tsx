@@ -68,9 +68,8 @@ function Overview({ bars }: { bars: readonly Bar[] }) {
   );
 }
 
-function segment({ phase, slow, index }: Bar): string {
-  const shade = index % 2 === 0 ? "even" : "odd";
-  return `segment ${shade}${slow ? " slow" : ""}${phase.durationMs === null ? " lasting" : ""}`;
+function segment({ phase, slow }: Bar): string {
+  return `segment${slow ? " slow" : ""}${phase.durationMs === null ? " lasting" : ""}`;
 }
 
 function Phases({ bars }: { bars: readonly Bar[] }) {

@@ -30,6 +30,8 @@ export interface Board {
   /** The events up to this one are in it. */
   readonly lastEventId: string;
   readonly status: StatusView;
+  /** When the status was read: what its ages are counted from. */
+  readonly statusAt: string;
   readonly filters: Filters;
   readonly waiting: Group;
   readonly running: Group;

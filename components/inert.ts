@@ -17,8 +17,9 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 function show(character: string): string {
   const code = character.codePointAt(0) ?? 0;
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
+  // Caret notation, as terminals print it; every font has it.
+  if (code < 0x20) return `^${String.fromCodePoint(code + 0x40)}`;
+  if (code === 0x7f) return "^?";
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 

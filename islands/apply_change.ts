@@ -7,7 +7,12 @@ import {
   matches,
   ROWS,
 } from "../components/board.ts";
-import type { AssignmentView, Change } from "../controller/views.ts";
+import type { AssignmentView, Change, StatusView } from "../controller/views.ts";
+
+/** The board with a whole new status. */
+export function applyStatus(board: Board, status: StatusView, at: string): Board {
+  return { ...board, at, status, statusAt: at };
+}
 
 /** The board after a change; the same object when the change does not touch it. Pure. */
 export function applyChange(board: Board, change: Change, at: string): Board {

@@ -3,7 +3,7 @@ import { mount } from "./mount.tsx";
 
 mount<AssignmentData>({
   component: AssignmentPage,
-  events: ["assignment"],
+  events: ["assignment", "status"],
   apply(data, messages) {
     // The stream carries the row; events and phases come with the whole assignment.
     const mine = messages.some(({ old, new: now }) =>

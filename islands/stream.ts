@@ -34,6 +34,8 @@ export interface StreamOptions {
 
 /** At most one update per row in this time: what comes meanwhile is handed over together. */
 const BATCH_MS = 250;
+/** The server says something every 5 s; after this long without a word the connection is dead. */
+const SILENT_MS = 20_000;
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 30_000;
 
@@ -45,7 +47,7 @@ const LAST_RETRY_MS = 30_000;
  *      |                 |                |
  *      +------ tab hidden: paused, closed; shown again: connecting with the last id ------+
  * ```
- * A browser gives up for good on an HTTP error, so every error closes the stream and this code opens
+ * A stream that says nothing for 20 s counts as an error too. A browser gives up for good on an HTTP error, so every error closes the stream and this code opens
  * the next one itself. Ends when the signal aborts.
  */
 export function openStream(options: StreamOptions): void {
@@ -53,6 +55,7 @@ export function openStream(options: StreamOptions): void {
   let last = options.lastEventId;
   let source: EventSource | undefined;
   let cancelRetry: (() => void) | undefined;
+  let cancelWatch: (() => void) | undefined;
   let cancelFlush: (() => void) | undefined;
   let failures = 0;
   let lostSince: number | undefined;
@@ -64,7 +67,12 @@ export function openStream(options: StreamOptions): void {
     batch = [];
     onMessages(messages);
   };
+  const watch = () => {
+    cancelWatch?.();
+    cancelWatch = host.later(lose, SILENT_MS);
+  };
   const take = (message: MessageEvent<string>) => {
+    watch();
     last = message.lastEventId === "" ? last : message.lastEventId;
     const data = parse(message);
     if (data === undefined) return;
@@ -76,6 +84,8 @@ export function openStream(options: StreamOptions): void {
     source = undefined;
     cancelRetry?.();
     cancelRetry = undefined;
+    cancelWatch?.();
+    cancelWatch = undefined;
   };
   const lose = () => {
     close();
@@ -93,6 +103,7 @@ export function openStream(options: StreamOptions): void {
     opened.addEventListener("open", () => {
       failures = 0;
       lostSince = undefined;
+      watch();
       onState({ kind: "live" });
     });
     opened.addEventListener("error", lose);

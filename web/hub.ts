@@ -17,6 +17,8 @@ export interface Hub extends AsyncDisposable {
   readonly clients: number;
   /** Sends `data` as JSON to every client. Never throws for a client's sake. */
   publish(event: string, data: unknown): void;
+  /** Sends `data` without an id: not kept for replay, for what is told again soon anyway. */
+  tell(event: string, data: unknown): void;
   /**
    * Opens a stream that starts with everything after `lastEventId`, or with `snapshot()` when there
    * is none, it is another process's, or it has left the ring. Undefined when the hub is full or closed.
@@ -95,6 +97,11 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
       if (ring.length > ringSize) ring.shift();
       for (const client of clients) send(client, bytes);
     },
+    tell(event, data) {
+      if (stop.signal.aborted || clients.size === 0) return;
+      const bytes = encode(event, null, data);
+      for (const client of clients) send(client, bytes);
+    },
     connect(lastEventId, snapshot) {
       if (stop.signal.aborted || clients.size >= maxClients) return undefined;
       let client: Client | undefined;
@@ -121,9 +128,10 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
   };
 }
 
-function encode(event: string, id: string, data: unknown): Uint8Array {
+function encode(event: string, id: string | null, data: unknown): Uint8Array {
+  const head = id === null ? "" : `id: ${id}\n`;
   // JSON.stringify leaves no line break, so that one data line is enough.
-  return encoder.encode(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  return encoder.encode(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 function concat(parts: readonly Uint8Array[]): Uint8Array {

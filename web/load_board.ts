@@ -59,11 +59,12 @@ export async function loadBoard(source: BoardSource, query: BoardQuery): Promise
     const lists = await readLists(source.views, query);
     if (lastEventId !== source.lastEventId() && tries < 3) continue;
     const status = source.views.status();
-    return { at: new Date(source.now()).toISOString(), lastEventId, status, ...lists };
+    const at = new Date(source.now()).toISOString();
+    return { at, lastEventId, status, statusAt: at, ...lists };
   }
 }
 
-type Lists = Omit<Board, "at" | "lastEventId" | "status">;
+type Lists = Omit<Board, "at" | "lastEventId" | "status" | "statusAt">;
 
 async function readLists(views: Views, query: BoardQuery): Promise<Lists> {
   const { filters, cursor, notices } = query;

@@ -13,7 +13,8 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
     path: "/api/v1/events",
     summary: "Changes as Server-Sent Events",
     description: "A `snapshot` first, or what came after `Last-Event-ID` (`?last=`); then " +
-      "`assignment`, `executor`, `backend`, `leader`, `operation`. Data: `{at, old, new}`.",
+      "`assignment`, `executor`, `backend`, `leader`, `operation`; every 5 s `status`, without an id. " +
+      "Data: `{at, old, new}`.",
     responses: {
       200: { description: "The stream", content: { "text/event-stream": { schema: {} } } },
       503: { description: "No more viewers are taken", content: PROBLEM },

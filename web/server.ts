@@ -28,6 +28,9 @@ export interface WebDeps {
   readonly assets?: Assets | Promise<Assets>;
 }
 
+/** How often open pages are told the whole status. */
+const STATUS_MS = 5000;
+
 /** The dashboard and the JSON API as a function. */
 export interface Web extends AsyncDisposable {
   /** Answers a request; never rejects. */
@@ -46,6 +49,15 @@ export function createWeb(deps: WebDeps): Web {
     hub.publish(kind, { at: isoOf(clock.now()), old, new: changed });
   }, stop.signal);
 
+  const status = () => ({ at: isoOf(clock.now()), old: null, new: views.status() });
+  // Sources have no events of their own, and their ages must not grow while they are well.
+  const retelling = (async () => {
+    while (!stop.signal.aborted) {
+      await clock.sleep(STATUS_MS, stop.signal).catch(() => {});
+      if (hub.clients > 0) hub.tell("status", status());
+    }
+  })();
+
   // Pages without script or style are better than none.
   const assets = Promise.resolve(deps.assets ?? buildAssets()).catch((error: unknown) => {
     logger.error("assets build failed", { component: "web", error });
@@ -59,8 +71,7 @@ export function createWeb(deps: WebDeps): Web {
     headers: c.req.raw.headers,
     requestId: c.get("requestId"),
     lastEventId: () => hub.lastId,
-    openStream: (lastEventId) =>
-      hub.connect(lastEventId, () => ({ at: isoOf(clock.now()), old: null, new: views.status() })),
+    openStream: (lastEventId) => hub.connect(lastEventId, status),
     param: (name) => c.req.param(name) ?? "",
     readiness: deps.readiness,
     metricsText: deps.metricsText,
@@ -107,6 +118,7 @@ export function createWeb(deps: WebDeps): Web {
     async [Symbol.asyncDispose]() {
       stop.abort();
       await hub[Symbol.asyncDispose]();
+      await retelling;
       await assets;
     },
   };

@@ -121,6 +121,7 @@ export interface Dict {
     title: string;
     text: string;
     next: string;
+    asking: string;
     last: string;
     silent: string;
     running: string;

@@ -112,6 +112,7 @@ export const en: Dict = {
     title: "Nothing waits, and that is normal.",
     text: "A job shows up here the moment Gitea hands it out.",
     next: "Gitea is asked again {t}.",
+    asking: "Gitea is being asked.",
     last: "Gitea last answered {t} ago and is asked all the time.",
     silent: "Gitea has not answered yet.",
     running: "No job runs.",

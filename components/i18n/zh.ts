@@ -105,6 +105,7 @@ export const zh: Dict = {
     title: "没有等待的作业,这是正常的。",
     text: "Gitea 一分配作业,就会显示在这里。",
     next: "将于 {t}再次询问 Gitea。",
+    asking: "正在询问 Gitea。",
     last: "Gitea 最近一次响应于 {t}前,并被持续询问。",
     silent: "Gitea 尚未响应。",
     running: "没有运行中的作业。",

@@ -73,7 +73,7 @@ export function createFakeViews(
   const iso = (secondsAgo: number) => new Date(deps.clock.now() - secondsAgo * 1000).toISOString();
 
   const backends = () =>
-    (["pod", "vm"] as const).map((name) => backendOf(name, [...jobs.values()]));
+    (["pod", "vm"] as const).map((name) => backendOf(name, [...jobs.values()], started));
   const leader = (): LeaderView => ({
     mode: "kubernetes",
     holder: "gdr-7d4b9c6f5-x2x8k_5f0c1a52",
@@ -249,7 +249,7 @@ export function createFakeViews(
   };
 }
 
-function backendOf(name: BackendName, all: readonly AssignmentView[]): BackendView {
+function backendOf(name: BackendName, all: readonly AssignmentView[], now: number): BackendView {
   const jobs = all.filter((job) => job.backend === name);
   const holding = ["admitted", "starting", "ready", "claimed", "running", "terminal"];
   const taken = jobs.filter((job) => holding.includes(job.state));
@@ -269,7 +269,11 @@ function backendOf(name: BackendName, all: readonly AssignmentView[]): BackendVi
     numPending: count("stored"),
     numAckPending: count("admitted", "starting", "ready"),
     cordoned: name === "vm"
-      ? { by: "mira", at: "2027-01-15T07:48:00.000Z", note: `kernel update ${HOSTILE.html}` }
+      ? {
+        by: "mira",
+        at: new Date(now - 720_000).toISOString(),
+        note: `kernel update ${HOSTILE.html}`,
+      }
       : null,
     drain: null,
     startMs: name === "pod" ? { p50: 1840, p95: 6200 } : { p50: 9400, p95: null },

@@ -4,7 +4,7 @@ import { problem } from "../../../web/problem.ts";
 /**
  * Server-Sent Events: `snapshot` first, unless `Last-Event-ID` (or `?last=`, for a browser that opens
  * its first stream) can be replayed; then `assignment`, `executor`, `backend`, `leader`, `operation`,
- * each with `{at, old, new}`.
+ * each with `{at, old, new}`; every 5 s `status`, without an id.
  */
 export default defineRaw({
   path: "/api/v1/events",

@@ -1,0 +1,102 @@
+import type { Call } from "../../controller/backend.ts";
+import type { BackendName, TaskId } from "../../controller/model/ids.ts";
+import type { TaskRecord } from "../../controller/model/record.ts";
+import { QueueError } from "../../controller/queue.ts";
+import {
+  type ControlFlags,
+  type ControlStore,
+  NO_FLAGS,
+  type Records,
+  type Versioned,
+} from "../../controller/records.ts";
+
+/** Switches; set them at any time. */
+export interface FakeStoreFaults {
+  /** Every method throws `unavailable`. */
+  away: boolean;
+  /** Called before each write: throw, wait, or write something else first. */
+  beforeWrite: ((task: TaskId, record: TaskRecord) => void | Promise<void>) | null;
+}
+
+/** The bucket in memory: what several controllers share. */
+export interface FakeStore {
+  readonly faults: FakeStoreFaults;
+  /** What is stored. */
+  readonly tasks: ReadonlyMap<TaskId, Versioned<TaskRecord>>;
+  /** One controller's view of the records. */
+  records(): Records;
+  readonly control: ControlStore;
+  /** What an operator sets. */
+  setFlags(backend: BackendName, flags: Partial<ControlFlags>): void;
+}
+
+/** Makes a {@link FakeStore}. */
+export function createFakeStore(): FakeStore {
+  const tasks = new Map<TaskId, Versioned<TaskRecord>>();
+  const flags = new Map<BackendName, ControlFlags>();
+  const faults: FakeStoreFaults = { away: false, beforeWrite: null };
+  let revision = 0;
+  let epoch = 0;
+
+  const reach = async ({ signal }: Call) => {
+    await Promise.resolve();
+    signal.throwIfAborted();
+    if (faults.away) throw new QueueError("unavailable", "Ask the fake bucket: it is away");
+  };
+
+  const write = async (task: TaskId, record: TaskRecord, expected: number, call: Call) => {
+    await reach(call);
+    await faults.beforeWrite?.(task, record);
+    const current = tasks.get(task);
+    const newest = Math.max(epoch, current?.value.epoch ?? 0);
+    if (record.epoch < newest) {
+      throw new QueueError("conflict", `Write record of task ${task}: epoch ${newest} leads`, {
+        retryable: false,
+      });
+    }
+    if ((current?.revision ?? 0) !== expected) {
+      throw new QueueError("conflict", `Write record of task ${task}: not revision ${expected}`);
+    }
+    const written = { value: structuredClone(record), revision: ++revision };
+    tasks.set(task, written);
+    return written;
+  };
+
+  return {
+    faults,
+    tasks,
+    setFlags(backend, changes) {
+      flags.set(backend, { ...NO_FLAGS, ...flags.get(backend), ...changes });
+    },
+    records: () => ({
+      async get(task, call) {
+        await reach(call);
+        return tasks.get(task);
+      },
+      create: (task, record, call) => write(task, record, 0, call),
+      update: write,
+      async delete(task, call) {
+        await reach(call);
+        tasks.delete(task);
+      },
+      async list(call) {
+        await reach(call);
+        return new Map(tasks);
+      },
+    }),
+    control: {
+      async flags(backend, call) {
+        await reach(call);
+        return flags.get(backend) ?? NO_FLAGS;
+      },
+      async takeOver(call) {
+        await reach(call);
+        return ++epoch;
+      },
+      async epoch(call) {
+        await reach(call);
+        return epoch;
+      },
+    },
+  };
+}
