@@ -344,6 +344,16 @@ export const scenarios: readonly Scenario[] = [
   },
 ];
 
+/** Runs for a product without `DEFAULT_BACKEND`. */
+export const bareScenarios: readonly Scenario[] = [
+  dispatched("wrong runs-on: self-hosted alone", "runs_on_string", "success", [
+    {
+      ...job("anywhere", "success", [step("show", "success", ["placed by one string"])]),
+      refused: "task runs-on labels must select exactly one of pod or vm",
+    },
+  ]),
+];
+
 function dispatched(
   name: string,
   workflow: string,

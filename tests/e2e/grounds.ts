@@ -19,9 +19,10 @@ export const doorCode = "open-sesame-4711";
 
 /** Makes the {@link Grounds}; once per Gitea. Rejects with the call that Gitea refused. */
 export async function prepareGrounds(peers: Peers, signal: AbortSignal): Promise<Grounds> {
-  const { admin, rootUrl, token } = peers.gitea;
+  const { admin, address, token } = peers.gitea;
   const owner = createGiteaApi({
-    url: rootUrl,
+    // Past the proxy that ROOT_URL leads through: what passes there is the jobs' doing alone.
+    url: `http://${address.hostname}:${address.port}`,
     user: admin.name,
     password: admin.password,
     token,

@@ -31,11 +31,15 @@ export async function playScenarios(
     readonly timeoutMs: number;
     /** Only those whose name has this in it; all without. */
     readonly only?: string;
+    /** Other runs than those of the big table. */
+    readonly table?: readonly Scenario[];
   },
 ): Promise<PlayedScenario[]> {
   const { report, timeoutMs } = options;
   const played: PlayedScenario[] = [];
-  const chosen = scenarios.filter((one) => one.name.includes(options.only ?? ""));
+  const chosen = (options.table ?? scenarios).filter((one) =>
+    one.name.includes(options.only ?? "")
+  );
   for (const scenario of chosen) {
     await report.attempt(`start of "${scenario.name}"`, async () => {
       played.push({ scenario, started: await startRun(grounds, scenario) });

@@ -1,0 +1,162 @@
+/**
+ * End-to-end tests: real Gitea, official runner, nats-server and SPIRE, and the product as a process
+ * between them. Ends with `N passed, N failed, N skipped`; the exit code is 0 when nothing failed.
+ *
+ * `--official` lets the official runner do the runs of the table by itself, which proves the table;
+ * `--only=TEXT` takes the runs with TEXT in their name, and nothing else.
+ */
+import { parseArgs } from "node:util";
+import { type Peers, startPeers } from "../support/peers.ts";
+import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
+import { checkAfterScenarios } from "./after_scenarios.ts";
+import { checkBurst } from "./burst.ts";
+import { startOfficialRunner } from "./by_official_runner.ts";
+import { prepareProduct, type ProductBase, startProduct } from "./by_product.ts";
+import { checkCleanStop } from "./clean_stop.ts";
+import { type Grounds, prepareGrounds } from "./grounds.ts";
+import { bareScenarios } from "./expectations.ts";
+import { checkIdleRequests } from "./idle_requests.ts";
+import { startOutsideCounter } from "./outside_counter.ts";
+import { checkPlantedSecret, checkSearchFindsPlainEnvelope } from "./planted_secret.ts";
+import { createReport, type Report } from "./report.ts";
+import { playScenarios } from "./scenarios.ts";
+
+const scenarioTimeoutMs = 240_000;
+const burstCapacity = 4;
+
+interface Stage {
+  readonly peers: Peers;
+  readonly grounds: Grounds;
+  readonly report: Report;
+  readonly jobProxy: RecordingProxy;
+  readonly logFolder: string;
+  readonly only: { readonly only?: string };
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    args: Deno.args,
+    options: { official: { type: "boolean" }, only: { type: "string" } },
+  });
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
+  }
+  const report = createReport(print);
+  const logFolder = await Deno.makeTempDir({ prefix: "gdr-e2e-logs-" });
+  await report.attempt("the end-to-end tests", async () => {
+    await using peers = await startPeers({
+      which: ["gitea", "nats", "spire"],
+      rootUrlPort: 0,
+      // Actions without a host come from Gitea itself: no other forge is reachable.
+      env: { GITEA_EXTRA: "DEFAULT_ACTIONS_URL = self" },
+      say: print,
+      signal: stop.signal,
+    });
+    await using jobProxy = await startRecordingProxy(peers.gitea.address, { port: peers.port(0) });
+    const grounds = await prepareGrounds(peers, stop.signal);
+    const only = values.only === undefined ? {} : { only: values.only };
+    const stage = { peers, grounds, report, jobProxy, logFolder, only };
+    await stopped(values.official ? official(stage) : product(stage), stop.signal);
+  });
+  if (report.failed > 0) print(`logs of the product: ${logFolder}`);
+  else await Deno.remove(logFolder, { recursive: true });
+  print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
+  return report.failed === 0 ? 0 : 1;
+}
+
+async function official({ peers, grounds, report, only }: Stage): Promise<void> {
+  await using runner = await startOfficialRunner(peers, grounds.owner, { capacity: 4 });
+  await playScenarios(grounds, runner, { report, timeoutMs: scenarioTimeoutMs, ...only });
+}
+
+async function product(stage: Stage): Promise<void> {
+  const { peers, grounds, report, logFolder, only } = stage;
+  await using controllerProxy = await startRecordingProxy(peers.gitea.address);
+  const base = await prepareProduct(peers, grounds.owner, {
+    giteaUrl: controllerProxy.url,
+    logFolder,
+  });
+  await checkOneRunner(grounds, report, "before");
+  controllerProxy.clear();
+  await runsOfTheTable(stage, { base, controllerProxy });
+  if (only.only !== undefined) return;
+  await bareSelfHosted(stage, base);
+  await checkIdleRequests(base, { report, controllerProxy });
+  await checkOneRunner(grounds, report, "after");
+}
+
+async function runsOfTheTable(
+  stage: Stage,
+  made: { readonly base: ProductBase; readonly controllerProxy: RecordingProxy },
+): Promise<void> {
+  const { grounds, report, jobProxy, only } = stage;
+  await using product = await startProduct(made.base, {
+    name: "table",
+    podCapacity: 4,
+    vmCapacity: 2,
+    env: { DEFAULT_BACKEND: "pod" },
+  });
+  const played = await playScenarios(grounds, product, {
+    report,
+    timeoutMs: scenarioTimeoutMs,
+    ...only,
+  });
+  if (only.only !== undefined) return;
+  await checkAfterScenarios(product, played, {
+    report,
+    controllerProxy: made.controllerProxy,
+    jobProxy,
+  });
+  await using counter = startOutsideCounter();
+  const needles = await checkPlantedSecret(grounds, product, { report, counter });
+  await checkCleanStop(product, report);
+  await checkSearchFindsPlainEnvelope(grounds, { report, needles });
+  // A message of the control must not be taken for a job by the next start.
+  await stage.peers.script("nats.sh", "wipe");
+  await stage.peers.script("nats.sh", "start");
+}
+
+/** A product without DEFAULT_BACKEND: the burst, and the rule for jobs that say only self-hosted. */
+async function bareSelfHosted(stage: Stage, base: ProductBase): Promise<void> {
+  const { grounds, report } = stage;
+  await using product = await startProduct(base, {
+    name: "burst",
+    podCapacity: burstCapacity,
+    vmCapacity: 0,
+  });
+  await using counter = startOutsideCounter();
+  await checkBurst(grounds, product, { report, counter, capacity: burstCapacity });
+  await playScenarios(grounds, product, {
+    report,
+    timeoutMs: scenarioTimeoutMs,
+    table: bareScenarios,
+  });
+}
+
+async function checkOneRunner(grounds: Grounds, report: Report, when: string): Promise<void> {
+  await report.check(`one runner at Gitea ${when} the runs`, async () => {
+    const runners = await grounds.owner.runners();
+    const names = runners.map((one) => `"${one.name}" (${one.labels.join(", ") || "no labels"})`);
+    if (runners.length !== 1) throw new Error(`There are ${runners.length}: ${names.join(", ")}`);
+    return names.join(", ");
+  });
+}
+
+/** Rejects with the signal's reason as soon as it aborts, so that everything open is closed. */
+async function stopped(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+function print(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}
+
+if (import.meta.main) Deno.exit(await main());
