@@ -1,0 +1,82 @@
+import {
+  bootId,
+  isAlive,
+  listProcesses,
+  type ProcessRef,
+  readStat,
+  signalProcess,
+} from "../backends/process/proc.ts";
+import type { Clock } from "../lib/clock.ts";
+
+/** What a pid file says about a child: enough to know it again for sure. */
+export interface Pidfile extends ProcessRef {
+  readonly bootId: string;
+  readonly exe: string;
+}
+
+const POLL_MS = 30;
+const KILL_MS = 3000;
+
+/** Writes the pid file of a child that was just started. */
+export async function writePidfile(
+  path: string,
+  pid: number,
+  exe: string,
+): Promise<Pidfile | undefined> {
+  const stat = await readStat(pid);
+  if (stat === undefined) return undefined;
+  const pidfile: Pidfile = { pid, startTime: stat.startTime, bootId: await bootId(), exe };
+  await Deno.writeTextFile(`${path}.new`, `${JSON.stringify(pidfile)}\n`, { mode: 0o600 });
+  await Deno.rename(`${path}.new`, path);
+  return pidfile;
+}
+
+/** Reads a pid file; undefined when it is absent, not ours, or of an earlier boot. */
+export async function readPidfile(path: string): Promise<Pidfile | undefined> {
+  try {
+    const value: unknown = JSON.parse(await Deno.readTextFile(path));
+    if (typeof value !== "object" || value === null) return undefined;
+    const pid: unknown = Reflect.get(value, "pid");
+    const startTime: unknown = Reflect.get(value, "startTime");
+    const boot: unknown = Reflect.get(value, "bootId");
+    const exe: unknown = Reflect.get(value, "exe");
+    if (typeof pid !== "number" || typeof startTime !== "string") return undefined;
+    if (typeof boot !== "string" || typeof exe !== "string") return undefined;
+    return boot === await bootId() ? { pid, startTime, bootId: boot, exe } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Ends a child with all of its process group: SIGTERM, `graceMs`, SIGKILL. A process that only has
+ * the same pid is never touched. Resolves to false when something is alive 3 s after SIGKILL.
+ */
+export async function endGroup(
+  child: ProcessRef,
+  options: { readonly graceMs: number; readonly clock: Clock },
+): Promise<boolean> {
+  const { clock, graceMs } = options;
+  if (await isAlive(child)) signalProcess(-child.pid, "SIGTERM");
+  const graceEnds = clock.monotonic() + graceMs;
+  while (clock.monotonic() < graceEnds && await isAlive(child)) await clock.sleep(POLL_MS);
+  const killEnds = clock.monotonic() + KILL_MS;
+  while (true) {
+    const left = await groupOf(child);
+    if (left.length === 0) return true;
+    if (clock.monotonic() > killEnds) return false;
+    for (const member of left) if (await isAlive(member)) signalProcess(member.pid, "SIGKILL");
+    await clock.sleep(POLL_MS);
+  }
+}
+
+/** Live processes of the child's session. Without its leader, a pid used again means another session. */
+async function groupOf(child: ProcessRef): Promise<ProcessRef[]> {
+  const all = await listProcesses();
+  const leader = all.find(({ pid }) => pid === child.pid);
+  if (leader !== undefined && leader.startTime !== child.startTime) return [];
+  return all.filter(({ session, state, startTime }) =>
+    session === child.pid && state !== "Z" && state !== "X" &&
+    BigInt(startTime) >= BigInt(child.startTime)
+  );
+}
