@@ -152,8 +152,9 @@ async function installBundle(source: URL, prefix: string): Promise<string> {
 }
 
 /**
- * Runs the program once without what it needs, so that V8's code cache is there: 0.15 s less for
- * each executor. The cache stays ours: who could write it could change the program.
+ * Runs the program without what it needs, so that V8's code cache is there: 0.15 s and 25 MB less
+ * for each executor. The cache stays ours: who could write it could change the program. The second
+ * run puts SQLite's log in order after the first, which others cannot do in a folder they only read.
  */
 async function warm(
   command: readonly string[],
@@ -162,14 +163,16 @@ async function warm(
   const marker = join(cache, `${bundle.slice(bundle.lastIndexOf("/") + 1)}.warm`);
   if (await Deno.stat(marker).then(() => true, () => false)) return;
   const [program = "", ...args] = command;
-  await new Deno.Command(program, {
-    args,
-    clearEnv: true,
-    env: { DENO_DIR: cache, DENO_NO_UPDATE_CHECK: "1" },
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
-  }).output();
+  for (let run = 0; run < 2; run++) {
+    await new Deno.Command(program, {
+      args,
+      clearEnv: true,
+      env: { DENO_DIR: cache, DENO_NO_UPDATE_CHECK: "1" },
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+    }).output();
+  }
   await Deno.writeTextFile(marker, "");
 }
 
