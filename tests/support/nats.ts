@@ -53,8 +53,9 @@ export async function startNats(options: NatsTestOptions = {}): Promise<TestNats
 
 async function binaryServer(options: NatsTestOptions): Promise<TestNats> {
   const cacheDir = join(Deno.env.get("XDG_CACHE_HOME") ?? join(homeDir(), ".cache"), "gdr-tests");
-  const program = await findNatsServer({
+  const { path: program } = await findNatsServer({
     cacheDir,
+    env: Deno.env.toObject(),
     logger: silentLogger,
     signal: AbortSignal.timeout(300_000),
   });
