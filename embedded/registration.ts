@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Secret } from "../lib/secret.ts";
-import { StateError } from "./keys.ts";
+import { StateError } from "./state_directory.ts";
 
 /** A permanent registration at Gitea. */
 export interface KeptRegistration {

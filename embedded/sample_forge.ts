@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import { Secret } from "../lib/secret.ts";
-import { openStateDirectory } from "./keys.ts";
+import { openStateDirectory } from "./state_directory.ts";
 import type { Child, Supervisor } from "./supervisor.ts";
 
 /** A running sample forge. */

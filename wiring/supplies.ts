@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import { register } from "../clients/gitea/register.ts";
 import type { Config } from "../controller/config/config.ts";
-import { keepKey, openStateDirectory } from "../embedded/keys.ts";
+import { keepKey } from "../embedded/keys.ts";
 import { findNatsServer } from "../embedded/nats_binary.ts";
 import { startNatsServer } from "../embedded/nats_server.ts";
 import { choosePorts } from "../embedded/ports.ts";
 import { keepRegistration } from "../embedded/registration.ts";
 import { startForge } from "../embedded/sample_forge.ts";
+import { lockStateDirectory, openStateDirectory } from "../embedded/state_directory.ts";
 import { createSupervisor } from "../embedded/supervisor.ts";
 import type { Secret } from "../lib/secret.ts";
 import type { Parts } from "./controller.ts";
@@ -30,6 +31,8 @@ export async function createSupplies(
 ): Promise<Supplies> {
   const { clock, logger, stack } = context;
   const directory = await openStateDirectory(config.stateDir);
+  // What runs there is ended next: it must not be another live controller's.
+  stack.use(await lockStateDirectory(directory));
   const supervisor = stack.use(
     createSupervisor({
       directory: await openStateDirectory(join(directory, "children")),
