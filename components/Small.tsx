@@ -26,7 +26,8 @@ export function Age({ at, ago = false }: { at: string | null; ago?: boolean }) {
 export function Until({ at, text }: { at: string; text: string }) {
   const lang = useLang();
   const now = useNow();
-  const t = fill(lang.dict.in, { t: coarse(lang, Math.max(0, Date.parse(at) - now)) });
+  const ms = Date.parse(at) - now;
+  const t = ms <= 0 ? lang.dict.now : fill(lang.dict.in, { t: coarse(lang, ms) });
   return <time class="num" dateTime={at} title={at}>{fill(text, { t })}</time>;
 }
 

@@ -98,8 +98,8 @@ function Phases({ bars }: { bars: readonly Bar[] }) {
             </td>
             <td class={bar.slow ? "num right bad" : "num right"}>
               {duration(lang, bar.ms)}
-              {bar.phase.durationMs === null ? <span class="badge">{text.lasts}</span> : null}
-              {bar.slow ? <span class="sr">, {text.slow}</span> : null}
+              {bar.phase.durationMs === null ? <span class="badge lasts">{text.lasts}</span> : null}
+              {bar.slow ? <span class="badge" title={text.slow}>{text.overP95}</span> : null}
             </td>
             <td class="right phase-usual">
               <Percentiles p50={bar.phase.p50Ms} p95={bar.phase.p95Ms} />

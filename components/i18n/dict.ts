@@ -19,6 +19,7 @@ export interface Dict {
   units: { ms: string; s: string; m: string; h: string; d: string };
   ago: string;
   in: string;
+  now: string;
   unknown: string;
   none: string;
   asOf: string;
@@ -186,6 +187,7 @@ export interface Dict {
     lasts: string;
     scale: string;
     slow: string;
+    overP95: string;
     noPhases: string;
     events: string;
     noEvents: string;

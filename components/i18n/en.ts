@@ -9,6 +9,7 @@ export const en: Dict = {
   units: { ms: "{n} ms", s: "{n} s", m: "{n} m", h: "{n} h", d: "{n} d" },
   ago: "{t} ago",
   in: "in {t}",
+  now: "now",
   unknown: "unknown",
   none: "none",
   asOf: "As of {t} UTC",
@@ -208,6 +209,7 @@ export const en: Dict = {
     scale:
       "Bars grow with the square root of the time, so that short phases stay visible. Marks: p50 and p95 of this backend.",
     slow: "slower than p95",
+    overP95: "> p95",
     noPhases: "No phase has begun.",
     events: "Events",
     noEvents: "No event is left in the events stream.",

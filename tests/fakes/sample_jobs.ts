@@ -140,7 +140,7 @@ export const SKETCHES: readonly JobSketch[] = [
     position: 1,
     deliveries: 42,
     nextTryIn: 2,
-    reason: ["awaiting_slot", "1 of 1 vm slots in use; longest runs for 11 m"],
+    reason: ["backend_cordoned", "cordoned by mira: kernel update"],
   },
   {
     task: 813,
@@ -150,7 +150,7 @@ export const SKETCHES: readonly JobSketch[] = [
     backend: "vm",
     age: 420,
     position: 2,
-    reason: ["awaiting_slot", "1 of 1 vm slots in use; longest runs for 11 m"],
+    reason: ["backend_cordoned", "cordoned by mira: kernel update"],
   },
   {
     task: 814,

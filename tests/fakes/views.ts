@@ -253,7 +253,7 @@ function backendOf(name: BackendName, all: readonly AssignmentView[], now: numbe
   const jobs = all.filter((job) => job.backend === name);
   const holding = ["admitted", "starting", "ready", "claimed", "running", "terminal"];
   const taken = jobs.filter((job) => holding.includes(job.state));
-  const capacity = name === "pod" ? 12 : 2;
+  const capacity = name === "pod" ? 8 : 3;
   const unknown = name === "vm" ? 1 : 0;
   const count = (...states: string[]) => jobs.filter((job) => states.includes(job.state)).length;
   return {
