@@ -77,6 +77,7 @@ export function connectNats(
   const listeners = new Set<() => void>();
   const first = Promise.withResolvers<ServerFacts>();
   first.promise.catch(() => {});
+  const closed = Promise.withResolvers<void>();
   let client: Client | undefined;
   let status: NatsStatus = { kind: "connecting", since: clock.now(), server: null, detail: null };
   let facts: ServerFacts | null = null;
@@ -152,7 +153,8 @@ export function connectNats(
       client = await dial();
       if (closing.signal.aborted) return await client.close();
       connected(client);
-      await follow(client);
+      // The library's status events do not end when the connection is closed.
+      await Promise.race([follow(client), closed.promise]);
     } catch (error) {
       if (closing.signal.aborted) return;
       become("failed", error instanceof Error ? error.message : String(error));
@@ -176,13 +178,14 @@ export function connectNats(
     },
     async [Symbol.asyncDispose]() {
       if (status.kind !== "failed") become("closed", null);
-      const closed = new QueueError("unavailable", "Ask NATS: the connection is closed", {
+      const reason = new QueueError("unavailable", "Ask NATS: the connection is closed", {
         retryable: false,
       });
-      closing.abort(closed);
-      first.reject(closed);
-      wire.detach(closed);
+      closing.abort(reason);
+      first.reject(reason);
+      wire.detach(reason);
       await client?.close();
+      closed.resolve();
       await running;
     },
   };
