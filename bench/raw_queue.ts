@@ -8,14 +8,18 @@ export interface HandOver {
 
 /**
  * The least that a durable hand-over costs on this server: publish with a message id, fetch, wait for
- * the confirmed ack. `window` messages are on their way at a time, each path by itself in order, as the
- * controller does it with as many slots. Makes a stream of its own, and deletes it when disposed.
+ * the confirmed ack. `window` publishes are on their way at a time, as with as many fetchers;
+ * fetching and acking are bounded by the server alone. Makes a stream of its own, and deletes it when disposed.
  */
 export async function rawHandOver(
-  url: string,
+  nats: { readonly url: string; readonly user: string | null; readonly password: string | null },
   options: { readonly window: number; readonly payload: Uint8Array },
 ): Promise<HandOver & AsyncDisposable> {
-  const connection = await connect({ servers: url });
+  const connection = await connect({
+    servers: nats.url,
+    ...nats.user === null ? {} : { user: nats.user },
+    ...nats.password === null ? {} : { pass: nats.password },
+  });
   const manager = await connection.jetstreamManager();
   await manager.streams.add({
     name: "BENCH_RAW",
@@ -45,26 +49,10 @@ export async function rawHandOver(
     }));
   };
   const takeAll = async (count: number) => {
-    let open = 0;
-    let taken = 0;
-    const acks = new Set<Promise<unknown>>();
-    while (taken < count) {
-      const free = Math.min(options.window - open, count - taken);
-      if (free <= 0) {
-        await Promise.race(acks);
-        continue;
-      }
-      const batch = await consumer.fetch({ max_messages: free, expires: 1_000 });
-      for await (const message of batch) {
-        taken++;
-        open++;
-        const ack = message.ackAck().finally(() => {
-          open--;
-          acks.delete(ack);
-        });
-        acks.add(ack);
-        if (taken === count) break;
-      }
+    const acks: Promise<boolean>[] = [];
+    while (acks.length < count) {
+      const wanted = { max_messages: count - acks.length, expires: 1_000 };
+      for await (const message of await consumer.fetch(wanted)) acks.push(message.ackAck());
     }
     await Promise.all(acks);
   };
