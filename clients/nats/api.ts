@@ -68,6 +68,7 @@ export async function persist<T>(
   { signal }: Call,
 ): Promise<T> {
   for (let attempt = 0;; attempt++) {
+    signal.throwIfAborted();
     try {
       return await operation(attempt);
     } catch (error) {

@@ -97,14 +97,16 @@ export function createBucket(connection: NatsConnection, { clock }: { clock: Clo
       }, call),
     hint(key, listener, signal) {
       let subscribed = false;
-      connection.onConnect(() => {
+      const look = () => {
         if (!subscribed) {
           const subscription = connection.wire.subscribe(PREFIX + key, listener);
           subscribed = subscription !== undefined;
           signal.addEventListener("abort", () => subscription?.unsubscribe(), { once: true });
         }
         listener();
-      }, signal);
+      };
+      connection.onConnect(look, signal);
+      if (connection.status().kind === "connected") look();
     },
   };
 }

@@ -53,7 +53,8 @@ export function storedMessage(
     // A retry is published as `<id>:<n>`.
     id: (headers[MESSAGE_ID] ?? "").replace(/:.*$/, "") as AssignmentId,
     backend: context.backend,
-    data: message.data,
+    // A copy: the library hands out a view of a whole network read.
+    data: new Uint8Array(message.data),
     headers,
     sequence,
     storedAt,

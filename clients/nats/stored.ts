@@ -161,7 +161,8 @@ function storedOf(message: Msg): Stored {
     subject: subject ?? "",
     storedAt: Date.parse(at ?? ""),
     headers,
-    data: message.data,
+    // A copy: the library hands out a view of a whole network read.
+    data: new Uint8Array(message.data),
   };
 }
 
