@@ -61,7 +61,7 @@ export function judgeAccess(
     place[Symbol.dispose]();
     return peer;
   }
-  const caller = deps.authenticator.caller(peer.spiffeId, (name) => {
+  const caller = deps.authenticator.caller(peer, (name) => {
     const value = request.headers[name];
     return typeof value === "string" ? value : null;
   });

@@ -1,4 +1,4 @@
-import { spiffeIdOf } from "../clients/spiffe/peer.ts";
+import { serialOf, spiffeIdOf } from "../clients/spiffe/peer.ts";
 import { type AssignmentId, parseAssignmentId } from "../controller/model/ids.ts";
 import type { Capabilities } from "./capability.ts";
 
@@ -13,9 +13,14 @@ export const HEADERS = {
 export interface Caller {
   readonly assignment: AssignmentId;
   readonly spiffeId: string;
+  /** Serial of its SVID; null when the certificate does not tell. */
+  readonly serial: string | null;
   /** The gate's random instance id. */
   readonly gate: string;
 }
+
+/** Who a peer's certificate says it is. */
+export type Peer = { readonly kind: "peer" } & Pick<Caller, "spiffeId" | "serial">;
 
 /** `why` is for our log only: a caller learns nothing from it. */
 export type Refused = { readonly kind: "refused"; readonly why: string };
@@ -23,12 +28,10 @@ export type Refused = { readonly kind: "refused"; readonly why: string };
 /** Checks callers against one trust domain. */
 export interface Authenticator {
   /** By the peer certificate's DER. Absent, empty and odd ones are refused. */
-  peer(
-    certificate: Uint8Array | undefined,
-  ): { readonly kind: "peer"; readonly spiffeId: string } | Refused;
+  peer(certificate: Uint8Array | undefined): Peer | Refused;
   /** By the headers, for a peer that was let in. */
   caller(
-    spiffeId: string,
+    peer: Peer,
     header: (name: string) => string | null,
   ): { readonly kind: "caller"; readonly caller: Caller } | Refused;
 }
@@ -49,9 +52,11 @@ export function createAuthenticator(
   return {
     peer(certificate) {
       const peer = spiffeIdOf(certificate, trustDomain);
-      return peer.kind === "known" ? { kind: "peer", spiffeId: peer.spiffeId } : peer;
+      if (peer.kind === "refused") return peer;
+      const serial = certificate === undefined ? null : serialOf(certificate);
+      return { kind: "peer", spiffeId: peer.spiffeId, serial };
     },
-    caller(spiffeId, header) {
+    caller({ spiffeId, serial }, header) {
       const assignment = parseAssignmentId(header(HEADERS.assignment) ?? "");
       if (assignment === undefined) {
         return refused(`"${HEADERS.assignment}" is not an assignment id`);
@@ -62,7 +67,7 @@ export function createAuthenticator(
       }
       const gate = header(HEADERS.gate) ?? "";
       if (!GATE.test(gate)) return refused(`"${HEADERS.gate}" is not 32 hex digits`);
-      return { kind: "caller", caller: { assignment, spiffeId, gate } };
+      return { kind: "caller", caller: { assignment, spiffeId, serial, gate } };
     },
   };
 }

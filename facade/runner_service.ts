@@ -80,7 +80,7 @@ export function runnerService(deps: RunnerServiceDeps): Register {
     if (now?.kind !== "claimed" || now.gate !== caller.gate) {
       throw refuse(caller, "the assignment ended while it was being claimed");
     }
-    logger.info("task handed over", { assignment: caller.assignment });
+    logger.info("task handed over", { assignment: caller.assignment, serial: caller.serial });
     return create(FetchTaskResponseSchema, { ...taskOf(now.task) });
   };
 

@@ -7,6 +7,7 @@ export type Peer =
 
 const TAG = {
   boolean: 0x01,
+  integer: 0x02,
   octetString: 0x04,
   oid: 0x06,
   sequence: 0x30,
@@ -39,6 +40,21 @@ export function spiffeIdOf(der: Uint8Array | undefined | null, trustDomain: stri
   if (uri === undefined) return refused("the certificate has no URI name");
   if (more.length > 0) return refused(`the certificate has ${uris.length} URI names`);
   return checkSpiffeId(uri, trustDomain);
+}
+
+/**
+ * The certificate's serial number in upper-case hex: tells one SVID from another of the same name in
+ * logs. Null when it cannot be read. RFC 5280, 4.1.2.2.
+ */
+export function serialOf(der: Uint8Array): string | null {
+  try {
+    const certificate = only(readElements(der), TAG.sequence);
+    const body = first(readElements(certificate.content), TAG.sequence);
+    const serial = first(readElements(body.content), TAG.integer).content.toHex();
+    return serial.replace(/^(?:00)+(?=..)/, "").toUpperCase();
+  } catch {
+    return null;
+  }
 }
 
 /** Checks a SPIFFE ID by itself: scheme, trust domain, path segments, length (SPIFFE-ID, 2). */

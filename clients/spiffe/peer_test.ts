@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { createAuthority } from "../x509/trust_domain.ts";
 import { fc } from "../../tests/support/property.ts";
 import { readElements, toPem } from "./der.ts";
-import { checkSpiffeId, spiffeIdOf } from "./peer.ts";
+import { checkSpiffeId, serialOf, spiffeIdOf } from "./peer.ts";
 import { socketPathOf } from "./workload_protocol.ts";
 
 const TD = "test.example";
@@ -103,4 +103,12 @@ Deno.test("socketPathOf() takes both spellings of a unix socket and nothing else
   ) {
     assert.equal(socketPathOf(odd), undefined, odd);
   }
+});
+
+Deno.test("serialOf() reads the serial as OpenSSL does, and null from what is no certificate", async () => {
+  for (let i = 0; i < 20; i++) {
+    const der = await certificate([ID]);
+    assert.equal(serialOf(der), new X509Certificate(der).serialNumber);
+  }
+  assert.equal(serialOf(new Uint8Array([1, 2, 3])), null);
 });
