@@ -50,8 +50,10 @@ export function serialOf(der: Uint8Array): string | null {
   try {
     const certificate = only(readElements(der), TAG.sequence);
     const body = first(readElements(certificate.content), TAG.sequence);
-    const serial = first(readElements(body.content), TAG.integer).content.toHex();
-    return serial.replace(/^(?:00)+(?=..)/, "").toUpperCase();
+    const serial = readElements(body.content).find((e) => e.tag === TAG.integer);
+    return serial === undefined
+      ? null
+      : serial.content.toHex().replace(/^(?:00)+(?=..)/, "").toUpperCase();
   } catch {
     return null;
   }
