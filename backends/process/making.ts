@@ -190,7 +190,6 @@ async function undo(
   { name, wrapper }: { readonly name: ExecutorSpec["name"]; readonly wrapper: Wrapper | undefined },
 ): Promise<void> {
   await wrapper?.abandon();
-  await wrapper?.ended;
   using limit = making.clock.timeout(UNBIND_MS);
   try {
     await making.identity.unbind(name, { signal: limit.signal });

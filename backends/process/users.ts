@@ -1,6 +1,6 @@
 import { BackendError } from "../../controller/backend.ts";
 import { listFolders, readStart } from "./folder.ts";
-import { listProcesses, ownerOf } from "./proc.ts";
+import { isDead, listProcesses, ownerOf } from "./proc.ts";
 
 /** Unix users that executors may be given, one each. */
 export interface UserIds {
@@ -8,36 +8,65 @@ export interface UserIds {
   readonly count: number;
 }
 
+/** Where controllers of this machine tell each other which users they have given away. */
+const REGISTRY = "/var/tmp/gitea-dynamic-runner-users";
+
 /**
- * Gives the executor in `<root>/<name>` a user that no other folder has and no process runs as, and
- * notes it in the folder. Backends that share `root` wait for each other. Throws {@link BackendError}
- * `quota` when all are taken.
+ * Gives the executor in `<root>/<name>` a user that no other executor of this machine has and no
+ * process runs as, and notes it in the folder. Only root may call this. Other controllers matter: an
+ * executor's leftovers are ended by their user, so one user must never belong to two executors.
+ * Throws {@link BackendError} `quota` when all are taken.
  */
 export async function allocateUser(
   root: string,
-  options: { readonly name: string; readonly userIds: UserIds },
+  options: { readonly name: string; readonly userIds: UserIds; readonly registry?: string },
 ): Promise<number> {
-  using lock = await Deno.open(`${root}/.users-lock`, { write: true, create: true, mode: 0o600 });
-  await lock.lock(true);
-  const taken = new Set<number>();
-  for (const name of await listFolders(root)) {
-    const text = await readStart(`${root}/${name}/user`, 16);
-    if (text !== undefined) taken.add(Number.parseInt(text, 10));
-  }
-  for (const { pid } of await listProcesses()) {
-    const owner = await ownerOf(pid);
-    if (owner !== undefined) taken.add(owner);
-  }
+  const { name, registry = REGISTRY } = options;
   const { first, count } = options.userIds;
+  const folder = `${root}/${name}`;
+  await openRegistry(registry);
+  using lock = await Deno.open(`${registry}/lock`, { write: true, create: true, mode: 0o600 });
+  await lock.lock(true);
+  const taken = await usersInUse(root);
   for (let userId = first; userId < first + count; userId++) {
-    if (taken.has(userId)) continue;
-    await Deno.writeTextFile(`${root}/${options.name}/user`, `${userId}\n`, { mode: 0o600 });
+    const lease = `${registry}/${userId}`;
+    if (taken.has(userId) || await isLeased(lease, userId)) continue;
+    await Deno.writeTextFile(`${folder}/user`, `${userId}\n`, { mode: 0o600 });
+    await Deno.writeTextFile(lease, folder, { mode: 0o600 });
     return userId;
   }
   throw new BackendError(
     "quota",
     `Find a free user id: all of ${first} to ${first + count - 1} are in use`,
   );
+}
+
+/** A lease holds as long as the folder that it names is there with that user. */
+async function isLeased(lease: string, userId: number): Promise<boolean> {
+  const folder = await readStart(lease, 4096);
+  if (folder === undefined || !folder.startsWith("/")) return false;
+  return Number.parseInt(await readStart(`${folder}/user`, 16) ?? "", 10) === userId;
+}
+
+/** Users of the executors below `root`, and of everything that runs. */
+async function usersInUse(root: string): Promise<Set<number>> {
+  const taken = new Set<number>();
+  for (const name of await listFolders(root)) {
+    taken.add(Number.parseInt(await readStart(`${root}/${name}/user`, 16) ?? "", 10));
+  }
+  for (const stat of await listProcesses()) {
+    const owner = isDead(stat) ? undefined : await ownerOf(stat.pid);
+    if (owner !== undefined) taken.add(owner);
+  }
+  return taken;
+}
+
+/** A predictable name in a folder open to all: it must be ours, or it says what others want. */
+async function openRegistry(registry: string): Promise<void> {
+  await Deno.mkdir(registry, { recursive: true, mode: 0o700 });
+  const { uid, mode, isDirectory } = await Deno.lstat(registry);
+  if (isDirectory && uid === Deno.uid() && ((mode ?? 0) & 0o022) === 0) return;
+  throw new BackendError("refused", `Use "${registry}": it is not ours alone, remove it`);
 }
 
 /**

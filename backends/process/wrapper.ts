@@ -39,7 +39,7 @@ export interface Wrapper {
   readonly process: ProcessRef;
   /** Hands the environment over: the program starts. Call once. */
   launch(environment: Readonly<Record<string, string>>): Promise<void>;
-  /** Closes the input without an environment: the wrapper ends by itself. */
+  /** Closes the input without an environment, so that the wrapper ends, and waits for that. */
   abandon(): Promise<void>;
   /** Resolves when the wrapper has ended; only in the process that made it. */
   readonly ended: Promise<void>;
@@ -86,7 +86,11 @@ export async function startWrapper(
         await close();
       }
     },
-    abandon: close,
+    async abandon() {
+      child.ref();
+      await close();
+      await child.status;
+    },
     ended: child.status.then(() => {}),
   };
 }
