@@ -10,8 +10,8 @@ export interface Message {
 
 /** What the stream needs of the browser; tests give their own. */
 export interface StreamHost {
-  open(url: string): EventSource;
-  readonly document: Pick<Document, "hidden" | "addEventListener">;
+  open(url: string): Pick<EventSource, "close"> & EventTarget;
+  readonly document: EventTarget & { readonly hidden: boolean };
   /** Milliseconds since the epoch. */
   now(): number;
   /** 0 to 1. */
@@ -53,7 +53,7 @@ const LAST_RETRY_MS = 30_000;
 export function openStream(options: StreamOptions): void {
   const { signal, onMessages, onState, host = browserHost() } = options;
   let last = options.lastEventId;
-  let source: EventSource | undefined;
+  let source: ReturnType<StreamHost["open"]> | undefined;
   let cancelRetry: (() => void) | undefined;
   let cancelWatch: (() => void) | undefined;
   let cancelFlush: (() => void) | undefined;
@@ -71,8 +71,9 @@ export function openStream(options: StreamOptions): void {
     cancelWatch?.();
     cancelWatch = host.later(lose, SILENT_MS);
   };
-  const take = (message: MessageEvent<string>) => {
+  const take = (message: Event) => {
     watch();
+    if (!(message instanceof MessageEvent)) return;
     last = message.lastEventId === "" ? last : message.lastEventId;
     const data = parse(message);
     if (data === undefined) return;
@@ -125,7 +126,7 @@ export function openStream(options: StreamOptions): void {
 }
 
 /** A message of ours; undefined for anything that is not. */
-function parse(message: MessageEvent<string>): Message | undefined {
+function parse(message: MessageEvent): Message | undefined {
   try {
     const data: unknown = JSON.parse(message.data);
     if (typeof data !== "object" || data === null || !("at" in data)) return undefined;

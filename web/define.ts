@@ -10,6 +10,7 @@ export interface RouteContext {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly url: URL;
+  readonly method: string;
   readonly headers: Headers;
   readonly requestId: string;
   /** Id of the newest event of the stream; read it before the data that the page shows. */

@@ -43,10 +43,6 @@ export interface HubOptions {
   readonly keepAliveMs?: number;
 }
 
-interface Client {
-  readonly controller: ReadableStreamDefaultController<Uint8Array>;
-}
-
 const encoder = new TextEncoder();
 const KEEP_ALIVE = encoder.encode(": ka\n\n");
 
@@ -54,17 +50,17 @@ const KEEP_ALIVE = encoder.encode(": ka\n\n");
 export function createHub(deps: { readonly clock: Clock }, options: HubOptions): Hub {
   const { epoch, ringSize = 1000, queueSize = 256, maxClients = 500, keepAliveMs = 15_000 } =
     options;
-  const clients = new Set<Client>();
+  const clients = new Set<ReadableStreamDefaultController<Uint8Array>>();
   const stop = new AbortController();
   const ring: Uint8Array[] = [];
   let sequence = 0;
   const idOf = (seq: number) => `${epoch}-${seq}`;
 
-  const send = (client: Client, bytes: Uint8Array) => {
-    if ((client.controller.desiredSize ?? 0) > 0) return client.controller.enqueue(bytes);
+  const send = (client: ReadableStreamDefaultController<Uint8Array>, bytes: Uint8Array) => {
+    if ((client.desiredSize ?? 0) > 0) return client.enqueue(bytes);
     clients.delete(client);
     // Not close(): that would keep the queue of a reader that never reads.
-    client.controller.error(new Error("Read faster: the client's queue is full"));
+    client.error(new Error("Read faster: the client's queue is full"));
   };
 
   const missedBy = (lastEventId: string | null): readonly Uint8Array[] | undefined => {
@@ -104,15 +100,15 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
     },
     connect(lastEventId, snapshot) {
       if (stop.signal.aborted || clients.size >= maxClients) return undefined;
-      let client: Client | undefined;
+      let client: ReadableStreamDefaultController<Uint8Array> | undefined;
       return new ReadableStream<Uint8Array>({
         start(controller) {
-          client = { controller };
+          client = controller;
           const missed = missedBy(lastEventId) ??
             [encode("snapshot", idOf(sequence), snapshot())];
           // One chunk: a replay may be longer than the queue.
           controller.enqueue(concat([encoder.encode("retry: 1000\n\n"), ...missed]));
-          clients.add(client);
+          clients.add(controller);
         },
         cancel() {
           if (client !== undefined) clients.delete(client);
@@ -121,7 +117,7 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
     },
     async [Symbol.asyncDispose]() {
       stop.abort();
-      for (const client of clients) client.controller.close();
+      for (const client of clients) client.close();
       clients.clear();
       await keepAlive;
     },

@@ -68,6 +68,7 @@ export function createWeb(deps: WebDeps): Web {
     views,
     now: clock.now(),
     url: new URL(c.req.url),
+    method: c.req.method,
     headers: c.req.raw.headers,
     requestId: c.get("requestId"),
     lastEventId: () => hub.lastId,

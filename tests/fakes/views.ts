@@ -1,6 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { BackendName } from "../../controller/model/ids.ts";
-import { parseAssignmentId } from "../../controller/model/ids.ts";
 import type {
   AssignmentView,
   BackendView,
@@ -74,6 +73,18 @@ export function createFakeViews(
 
   const backends = () =>
     (["pod", "vm"] as const).map((name) => backendOf(name, [...jobs.values()], started));
+  /** Runs a change of the jobs and tells of the backends that it changed. */
+  function changing<T>(change: () => T): T {
+    const before = backends();
+    const result = change();
+    for (const [index, now] of backends().entries()) {
+      const was = before[index];
+      if (was !== undefined && JSON.stringify(was) !== JSON.stringify(now)) {
+        tell({ kind: "backend", old: was, new: now });
+      }
+    }
+    return result;
+  }
   const leader = (): LeaderView => ({
     mode: "kubernetes",
     holder: "gdr-7d4b9c6f5-x2x8k_5f0c1a52",
@@ -224,23 +235,19 @@ export function createFakeViews(
     },
     put(sketch) {
       const old = jobs.get(idOf(sketch.task)) ?? null;
-      const before = backends();
-      const job = add(sketch);
-      tell({ kind: "assignment", old, new: job });
-      for (const [index, now] of backends().entries()) {
-        const was = before[index];
-        if (was !== undefined && JSON.stringify(was) !== JSON.stringify(now)) {
-          tell({ kind: "backend", old: was, new: now });
-        }
-      }
-      return job;
+      return changing(() => {
+        const job = add(sketch);
+        tell({ kind: "assignment", old, new: job });
+        return job;
+      });
     },
     drop(task) {
-      const old = parseAssignmentId(idOf(task));
-      const job = old === undefined ? undefined : jobs.get(old);
+      const job = jobs.get(idOf(task));
       if (job === undefined) return;
-      jobs.delete(job.id);
-      tell({ kind: "assignment", old: job, new: null });
+      changing(() => {
+        jobs.delete(job.id);
+        tell({ kind: "assignment", old: job, new: null });
+      });
     },
     tell,
     override(changed) {

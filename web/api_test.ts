@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { createFakeClock } from "../lib/fake_clock.ts";
+import { silentLogger } from "../lib/logger.ts";
+import { ROUTES } from "../routes/mod.ts";
+import { createFakeViews } from "../tests/fakes/views.ts";
+import { NO_ASSETS } from "./assets.ts";
+import { createWeb } from "./server.ts";
+
+// deno-lint-ignore no-explicit-any -- answers are looked into field by field
+type Json = any;
+
+function setup(waiting = 0) {
+  const clock = createFakeClock();
+  const views = createFakeViews({ clock }, { waiting });
+  const web = createWeb({
+    views,
+    clock,
+    logger: silentLogger,
+    version: "0.1.0",
+    hosts: ["localhost"],
+    metricsText: () => Promise.resolve(""),
+    readiness: () => ({ ready: true, checks: [] }),
+    assets: NO_ASSETS,
+  });
+  const get = async (path: string, headers: Record<string, string> = {}) =>
+    await web.fetch(new Request(`http://localhost/api/v1${path}`, { headers }));
+  const json = async (path: string): Promise<Json> => await (await get(path)).json();
+  return { clock, views, get, json, [Symbol.asyncDispose]: () => web[Symbol.asyncDispose]() };
+}
+
+const SAMPLES: Readonly<Record<string, string>> = {
+  "api/v1/assignments/[id].ts": "/assignments/gitea-task-799",
+  "api/v1/backends/[name].ts": "/backends/vm",
+  "api/v1/operations/[id].ts": "/operations/op-1",
+};
+
+Deno.test("every API route answers with exactly what its schema says", async () => {
+  await using t = setup();
+  for (const [file, route] of Object.entries(ROUTES)) {
+    if (route.kind !== "api") continue;
+    const path = SAMPLES[file] ?? route.path.slice("/api/v1".length);
+    const answer = await t.get(path);
+    assert.equal(answer.status, 200, path);
+    assert.equal(answer.headers.get("content-type"), "application/json", path);
+    const body = await answer.json();
+    assert.deepEqual(route.response.parse(body), body, path);
+  }
+});
+
+Deno.test("openapi.json is 3.1 and has every route with its parameters", async () => {
+  await using t = setup();
+  const document = await t.json("/openapi.json");
+  assert.equal(document.openapi, "3.1.0");
+  for (const route of Object.values(ROUTES)) {
+    if (route.kind !== "api") continue;
+    assert.ok(document.paths[route.path.replace(/:(\w+)/, "{$1}")]?.get, route.path);
+  }
+  const list = document.paths["/api/v1/assignments"].get;
+  assert.deepEqual(
+    list.parameters.map(({ name }: Json) => name).sort(),
+    ["backend", "cursor", "limit", "repository", "state"],
+  );
+  assert.ok(document.paths["/api/v1/events"].get);
+  assert.ok(document.components.schemas.AssignmentDetail.properties.phases);
+});
+
+Deno.test("GET /assignments goes through every page once, with Link to the next", async () => {
+  await using t = setup(25);
+  const seen = new Set<string>();
+  let path: string | null = "/assignments?limit=10&state=stored";
+  let pages = 0;
+  while (path !== null) {
+    const answer = await t.get(path);
+    const { items, nextCursor, total } = await answer.json();
+    assert.equal(total, 29);
+    for (const { id } of items) seen.add(id);
+    const link = /^<\/api\/v1([^>]+)>; rel="next"$/.exec(answer.headers.get("link") ?? "")?.[1];
+    assert.equal(link === undefined, nextCursor === null);
+    path = link ?? null;
+    pages++;
+  }
+  assert.equal(seen.size, 29);
+  assert.equal(pages, 3);
+});
+
+Deno.test("lists refuse limits and cursors that do not fit", async () => {
+  await using t = setup();
+  const queries = ["limit=0", "limit=501", "limit=x", "limit=1.5", "limit=", "limit=-1"];
+  queries.push("cursor=%00", "cursor=a%20b", `cursor=${"a".repeat(501)}`, "cursor=notours");
+  for (const list of ["/assignments", "/executors", "/audit", "/history"]) {
+    for (const query of queries) {
+      const answer = await t.get(`${list}?${query}`);
+      assert.equal(answer.status, 400, `${list}?${query}`);
+      assert.equal(answer.headers.get("content-type"), "application/problem+json");
+      const body = await answer.json();
+      assert.equal(body.requestId, answer.headers.get("x-request-id"));
+      assert.ok(body.detail.length > 10);
+    }
+  }
+});
+
+Deno.test("filters refuse unknown values", async () => {
+  await using t = setup();
+  for (const query of ["backend=mars", "state=sleeping", `repository=${"a".repeat(301)}`]) {
+    assert.equal((await t.get(`/assignments?${query}`)).status, 400, query);
+  }
+  assert.equal((await t.get("/executors?recovered=maybe")).status, 400);
+  assert.equal((await t.json("/executors?recovered=true")).total, 0);
+  assert.ok((await t.json("/executors?recovered=false")).total > 0);
+  assert.equal((await t.get("/backends/mars")).status, 404);
+  assert.equal((await t.get("/operations/none")).status, 404);
+});
+
+Deno.test("GET /status answers 304 while nothing but ages changed", async () => {
+  await using t = setup();
+  const first = await t.get("/status");
+  const etag = first.headers.get("etag") ?? "";
+  await first.body?.cancel();
+  assert.match(etag, /^W\/"[0-9a-f]{24}"$/);
+  const { sources } = t.views.status();
+  t.views.override({ sources: { ...sources, gitea: { ...sources.gitea, ageMs: 1234 } } });
+  for (const tag of [etag, etag.slice(2), `"x", ${etag}`, "*"]) {
+    const answer = await t.get("/status", { "if-none-match": tag });
+    assert.equal(answer.status, 304, tag);
+    assert.equal(await answer.text(), "");
+  }
+  t.views.put({ task: 1000, state: "running", age: 1 });
+  const changed = await t.get("/status", { "if-none-match": etag });
+  assert.equal(changed.status, 200);
+  await changed.body?.cancel();
+});
+
+Deno.test("unknown values are null, never 0 or empty", async () => {
+  await using t = setup();
+  const vm = await t.json("/backends/vm");
+  assert.equal(vm.startMs.p95, null);
+  const { items } = await t.json("/assignments?state=parked");
+  assert.equal(items[0].executor, null);
+  assert.equal(items[0].position, null);
+});
+
+Deno.test("GET /events sends a snapshot, then changes with old and new, then replays", async () => {
+  await using t = setup();
+  const answer = await t.get("/events");
+  assert.match(answer.headers.get("content-type") ?? "", /^text\/event-stream/);
+  assert.match(answer.headers.get("cache-control") ?? "", /no-transform/);
+  assert.ok(answer.body);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const first = (await reader.read()).value ?? "";
+  assert.match(first, /^retry: 1000\n\nid: \d+-0\nevent: snapshot\ndata: /);
+  assert.equal(JSON.parse(first.split("data: ")[1] ?? "").new.version, "0.1.0");
+
+  t.views.put({ task: 815, state: "admitted", age: 13 });
+  const change = (await reader.read()).value ?? "";
+  const [, id, data] = /^id: (\d+-1)\nevent: assignment\ndata: (.*)\n\n$/.exec(change) ?? [];
+  const { old, new: now } = JSON.parse(data ?? "");
+  assert.deepEqual([old.state, now.state], ["stored", "admitted"]);
+  await reader.cancel();
+
+  t.views.drop(815);
+  for (
+    const [path, headers] of [["/events", { "last-event-id": id ?? "" }], [
+      `/events?last=${id}`,
+      {},
+    ]] as const
+  ) {
+    const again = await t.get(path, headers);
+    assert.ok(again.body);
+    const replay = again.body.pipeThrough(new TextDecoderStream()).getReader();
+    const text = (await replay.read()).value ?? "";
+    assert.ok(!text.includes("snapshot"));
+    assert.match(text, /event: backend[\s\S]*event: assignment\ndata: .*"new":null/);
+    await replay.cancel();
+  }
+});
+
+Deno.test("GET /events tells the status every 5 s and ends with the server", async () => {
+  const t = setup();
+  const answer = await t.get("/events");
+  assert.ok(answer.body);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  await reader.read();
+  await t.clock.advance(5000);
+  assert.match((await reader.read()).value ?? "", /^event: status\ndata: /);
+  await t[Symbol.asyncDispose]();
+  assert.equal((await reader.read()).done, true);
+  assert.equal(t.clock.pending, 0);
+});

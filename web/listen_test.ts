@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { isLoopback, listenHealth, listenWeb } from "./listen.ts";
+
+Deno.test("listenWeb() refuses an address that others can reach, and says the way out", () => {
+  const web = { fetch: () => new Response() };
+  for (const hostname of ["0.0.0.0", "::", "10.0.0.7", "gdr.example.org", "127.evil.example"]) {
+    assert.throws(() => listenWeb(web, { hostname, port: 0 }), {
+      name: "RangeError",
+      message: /^Set ADMIN_LISTEN to a loopback address: ".+" can be reached by others/,
+    });
+  }
+});
+
+Deno.test("isLoopback() knows the loopback addresses", () => {
+  for (const name of ["localhost", "LOCALHOST", "127.0.0.1", "127.3.2.1", "::1", "[::1]"]) {
+    assert.ok(isLoopback(name), name);
+  }
+});
+
+Deno.test("listenHealth() answers on its port, compresses, and stops", async () => {
+  const listener = listenHealth({ fetch: () => new Response("x".repeat(5000)) }, {
+    hostname: "127.0.0.1",
+    port: 0,
+  });
+  const answer = await fetch(`http://127.0.0.1:${listener.address.port}/`);
+  assert.equal((await answer.text()).length, 5000);
+  await listener[Symbol.asyncDispose]();
+  await assert.rejects(fetch(`http://127.0.0.1:${listener.address.port}/`));
+});
