@@ -9,7 +9,7 @@ export interface UserIds {
 }
 
 /** Where controllers of this machine tell each other which users they have given away. */
-const REGISTRY = "/var/tmp/gitea-dynamic-runner-users";
+const REGISTRY = "/run/gitea-dynamic-runner-users";
 
 /**
  * Gives the executor in `<root>/<name>` a user that no other executor of this machine has and no

@@ -2,6 +2,7 @@ import { adminOf, leaderOf, logOf } from "./parse_admin.ts";
 import { backendsOf, podOf, vmLabelOf, vmOf } from "./parse_backends.ts";
 import { giteaOf, natsOf } from "./parse_servers.ts";
 import { capabilityKeysOf, facadeOf, spiffeOf } from "./parse_identity.ts";
+import type { Basics } from "./basics.ts";
 import type { Component, Config } from "./config.ts";
 import { createReader, type Fault, type Reader } from "./reader.ts";
 import { unknownVariables } from "./unknown.ts";
@@ -25,13 +26,6 @@ export type Parsed =
     readonly faults: readonly Fault[];
     readonly warnings: readonly string[];
   };
-
-/** What the sections of the configuration depend on. */
-export interface Basics {
-  readonly profile: Config["profile"];
-  readonly executors: Config["executors"];
-  readonly components: ReadonlySet<Component>;
-}
 
 const COMPONENTS = ["scheduler", "pod-worker", "vm-worker"] as const;
 const REAL_PARTS = [

@@ -1,5 +1,5 @@
 import type { Config } from "./config.ts";
-import type { Basics } from "./parse.ts";
+import type { Basics } from "./basics.ts";
 import type { Reader } from "./reader.ts";
 import { baseUrl, isLoopback, listenAddress, matching, oneOf } from "./values.ts";
 

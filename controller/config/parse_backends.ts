@@ -1,6 +1,6 @@
 import type { BackendName } from "../model/ids.ts";
 import type { Config } from "./config.ts";
-import type { Basics } from "./parse.ts";
+import type { Basics } from "./basics.ts";
 import { readableFile } from "./parse_servers.ts";
 import type { Reader } from "./reader.ts";
 import {

@@ -1,6 +1,6 @@
 import { Secret } from "../../lib/secret.ts";
 import type { Config } from "./config.ts";
-import type { Basics } from "./parse.ts";
+import type { Basics } from "./basics.ts";
 import type { Reader } from "./reader.ts";
 import {
   baseUrl,
