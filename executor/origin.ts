@@ -40,8 +40,16 @@ export function createOrigin(): Origin {
         method: request.method,
         // As written, not as the URL parser would write it.
         path: target.replace(/^http:\/\/[^/?#]*/i, "").replace(/^(?=\?|$)/, "/"),
-        headers: endToEnd(request.rawHeaders),
+        headers: {
+          ...endToEnd(request.rawHeaders),
+          // A body of unknown length must be framed for methods that seldom have one, too.
+          ...(request.headers["transfer-encoding"] === undefined
+            ? {}
+            : { "transfer-encoding": "chunked" }),
+        },
       });
+      // A body may be long in coming; the origin may answer before it.
+      outgoing.flushHeaders();
       const fail = () => {
         if (response.headersSent) response.destroy();
         else response.writeHead(502, { "content-type": "text/plain" }).end("no answer\n");
@@ -61,17 +69,19 @@ export function createOrigin(): Origin {
 }
 
 /** Headers by name without the hop-by-hop ones, also those that `Connection` names (RFC 9110, 7.6.1). */
-export function endToEnd(raw: readonly string[]): Record<string, string[]> {
+export function endToEnd(raw: readonly string[]): Record<string, string | string[]> {
   const pairs: [string, string][] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i] ?? "", raw[i + 1] ?? ""]);
   const named = pairs
     .filter(([name]) => name.toLowerCase() === "connection")
     .flatMap(([, value]) => value.toLowerCase().split(",").map((part) => part.trim()));
-  const headers: Record<string, string[]> = {};
+  const headers: Record<string, string | string[]> = {};
   for (const [name, value] of pairs) {
     const key = name.toLowerCase();
     if (HOP_BY_HOP.has(key) || named.includes(key)) continue;
-    (headers[key] ??= []).push(value);
+    const before = headers[key];
+    // One value as a string: `node:http` takes no list for Host.
+    headers[key] = before === undefined ? value : [before, value].flat();
   }
   return headers;
 }

@@ -48,7 +48,7 @@ async function handle(deps: TlsFrontDeps, request: Request): Promise<Response> {
   if (!deps.route.isGitea(new URL(request.url).host)) {
     return new Response("this is not that host\n", { status: 421 });
   }
-  if (to.kind === "origin") return await pass(request);
+  if (to.kind === "origin") return await pass(request, deps.signal);
   const body = await readBody(request);
   if (body === undefined) return new Response("the call is too large\n", { status: 413 });
   const answer = await deps.service.answer({
@@ -59,7 +59,7 @@ async function handle(deps: TlsFrontDeps, request: Request): Promise<Response> {
   return new Response(new Uint8Array(answer.body), answer);
 }
 
-async function pass(request: Request): Promise<Response> {
+async function pass(request: Request, signal: AbortSignal): Promise<Response> {
   const headers = copied(request.headers);
   // `fetch` unpacks what it asked for; what it did not ask for passes through as it is.
   headers.set("accept-encoding", "identity");
@@ -68,7 +68,7 @@ async function pass(request: Request): Promise<Response> {
     headers,
     body: request.body,
     redirect: "manual",
-    signal: request.signal,
+    signal,
   });
   return new Response(answer.body, { status: answer.status, headers: copied(answer.headers) });
 }
@@ -76,7 +76,7 @@ async function pass(request: Request): Promise<Response> {
 function copied(from: Headers): Headers {
   const headers = new Headers();
   for (const [name, values] of Object.entries(endToEnd([...from].flat()))) {
-    for (const value of values) headers.append(name, value);
+    for (const value of [values].flat()) headers.append(name, value);
   }
   return headers;
 }
