@@ -14,7 +14,7 @@ const STEP = (times: string) =>
 export async function benchDispatch(options: { readonly runs: number }): Promise<Row> {
   await using jobs = await startRealJobs({ first: STEP });
   await using _alone = await startOfficialRunner(jobs, { label: ALONE, capacity: 1 });
-  await using _ours = await startController(jobs, {
+  await using ours = await startController(jobs, {
     name: "ours",
     port: jobs.peers.port(0),
     capacity: 4,
@@ -28,6 +28,7 @@ export async function benchDispatch(options: { readonly runs: number }): Promise
       say(`dispatch ${i + 1}/${options.runs} ${side}: ${ms} ms`);
     }
   }
+  const phases = await phasesOf(ours.origin);
   return {
     what: "dispatch to first step",
     unit: "ms, p50",
@@ -38,6 +39,7 @@ export async function benchDispatch(options: { readonly runs: number }): Promise
     notes: [
       `official runner by itself: ${spread(samples.alone)} ms`,
       `ours: ${spread(samples.ours)} ms`,
+      `ours by phase, p50: ${phases}`,
     ],
   };
 }
@@ -48,4 +50,21 @@ async function timeToFirstStep(jobs: RealJobs, workflow: string): Promise<number
   const [first] = await jobs.stepTimes(run);
   if (first === undefined) throw new Error(`Read the time of run ${run}: its step wrote none`);
   return first - at;
+}
+
+/** Where the time goes: the median of each phase of the jobs that the controller has run. */
+async function phasesOf(origin: string): Promise<string> {
+  const get = async (path: string) => await (await fetch(`${origin}/api/v1${path}`)).json();
+  const { items } = await get("/assignments?limit=100") as { items: { id: string }[] };
+  const times = new Map<string, number[]>();
+  for (const { id } of items) {
+    const { phases } = await get(`/assignments/${id}`) as {
+      phases: { name: string; durationMs: number | null }[];
+    };
+    for (const { name, durationMs } of phases) {
+      if (durationMs !== null) times.set(name, [...times.get(name) ?? [], durationMs]);
+    }
+  }
+  const medians = [...times].map(([name, ms]) => `${name} ${percentile(ms, 0.5).toFixed(0)} ms`);
+  return medians.join(", ");
 }
