@@ -157,8 +157,7 @@ function createPool(svid: Svid, facadeSpiffeId: string): Pool {
           if (!used) return;
           used = false;
           users--;
-          // After the socket went back to the agent, which happens in this turn.
-          setTimeout(closeIfIdle, 0);
+          closeIfIdle();
         },
       };
     },

@@ -225,7 +225,8 @@ async function prepare(
   return () => {
     try {
       const environment = runnerEnvironment(setup);
-      return startRunner({ command: launch.runner, config, env: environment, cwd: work, logger });
+      const { runner: command } = launch;
+      return startRunner({ ...deps, command, config, env: environment, cwd: work });
     } catch (error) {
       throw new GateEnd(
         EXIT.runnerStart,

@@ -85,9 +85,10 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     async exit(outcome, { claimed, over }) {
       const { code, detail } = outcome;
       const delivered = code === EXIT.delivered;
+      if (code === EXIT.identity) return;
       // A claimed job without a result waits for this call; for the others it only saves time.
-      const patience = claimed && !delivered ? limits.deliveryMs : 5000;
-      using limit = clock.timeout(patience);
+      const patience = code === EXIT.facadeSilent ? 1000 : 5000;
+      using limit = clock.timeout(claimed && !delivered ? limits.deliveryMs : patience);
       const signal = AbortSignal.any([limit.signal, over]);
       try {
         for (let attempt = 1;; attempt++) {

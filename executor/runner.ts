@@ -1,3 +1,4 @@
+import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 
 /** How the runner ended. Its code says nothing about the job: 0 also for a failed one. */
@@ -27,10 +28,12 @@ export interface RunnerOptions {
   /** All of its environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
 const MAX_LINE = 4096;
+const PIPES_MS = 200;
 
 /**
  * Starts `<command> daemon --once --config <config>`: one task, then it ends. Throws `Deno.errors.*`
@@ -87,8 +90,9 @@ export function startRunner(options: RunnerOptions): Runner {
       kill();
       await ended;
       await child.stdin.close().catch(() => {});
-      // A step that left the group may hold the pipes for ever: what is printed now is of no use.
-      await Promise.race([printing, new Promise((resolve) => setTimeout(resolve, 200))]);
+      // A step that left the group may hold the pipes for ever.
+      using patience = options.clock.timeout(PIPES_MS);
+      await settledOr(patience.signal, printing);
     },
   };
 }
@@ -104,4 +108,11 @@ async function logLines(stream: ReadableStream<Uint8Array>, logger: Logger): Pro
     }
   }
   if (rest.trim() !== "") logger.info("runner says", { line: rest });
+}
+
+/** Resolves when the work has ended, or when the signal aborts. */
+async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
+  const aborted = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => aborted.resolve(), { once: true });
+  await Promise.race([work, aborted.promise]);
 }
