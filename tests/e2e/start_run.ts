@@ -47,6 +47,8 @@ export async function startRun(grounds: Grounds, scenario: Scenario): Promise<St
   scenario.start satisfies never;
 }
 
+const unfinished = new Set(["waiting", "running", "blocked"]);
+
 /** Resolves when the run has ended, having been steered on the way. */
 export async function awaitEnd(
   grounds: Grounds,
@@ -86,7 +88,8 @@ async function awaitDone(
   const { repository, run } = options.started;
   return await eventually(async () => {
     const view = await grounds.owner.run(repository, run);
-    return view.done && view;
+    // Gitea calls a run done while jobs that need a failed one are still to be judged.
+    return view.done && view.jobs.every((job) => !unfinished.has(job.status)) && view;
   }, { what: `the end of "${scenario.name}"`, timeoutMs: options.timeoutMs, everyMs: 500 });
 }
 
