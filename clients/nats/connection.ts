@@ -124,6 +124,7 @@ export function connectNats(
       try {
         return await connect(await dialOptions(options, waitMs));
       } catch (error) {
+        closing.signal.throwIfAborted();
         const failure = connectFailure(error, options);
         if (!failure.retryable) throw failure;
         become("connecting", failure.message);

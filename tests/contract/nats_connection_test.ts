@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { connectNats, type NatsOptions } from "../../clients/nats/connection.ts";
+import { ensureStreams } from "../../clients/nats/streams.ts";
+import { demandApi, type Json } from "../../clients/nats/api.ts";
+import { QueueError } from "../../controller/queue.ts";
+import { Secret } from "../../lib/secret.ts";
+import { eventually } from "../support/eventually.ts";
+import { startNats } from "../support/nats.ts";
+import { connectTo, DEPS, NAMES } from "../support/nats_world.ts";
+
+const nobody: NatsOptions = {
+  servers: [],
+  user: null,
+  password: null,
+  credsFile: null,
+  caFile: null,
+  reconnectWaitMs: 100,
+};
+const call = { signal: new AbortController().signal };
+const refused = (text: RegExp) => (error: unknown) =>
+  error instanceof QueueError && error.code === "refused" && !error.retryable &&
+  text.test(error.message) && !error.message.includes("wrong-password");
+
+Deno.test("connectNats() waits for a server that may come, and says so", async () => {
+  await using nats = await startNats();
+  await nats.kill9();
+  await using connection = connectTo(nats);
+  await eventually(() => connection.status().detail !== null, { what: "a first failure" });
+  assert.equal(connection.status().kind, "connecting");
+  assert.match(connection.status().detail ?? "", /no answer/);
+  await nats.restart();
+  const { maxPayload, version } = await connection.ready(call);
+  assert.ok(maxPayload >= 1_048_576 && /^2\./.test(version));
+  assert.equal(connection.status().kind, "connected");
+  assert.equal(connection.status().detail, null);
+});
+
+Deno.test("connectNats() reports a lost connection and comes back", async () => {
+  await using nats = await startNats();
+  await using connection = connectTo(nats);
+  await connection.ready(call);
+  await nats.kill9();
+  await eventually(() => connection.status().kind === "disconnected", { what: "the loss" });
+  await nats.restart();
+  await eventually(() => connection.status().kind === "connected", { what: "the return" });
+});
+
+Deno.test("connectNats() fails at once when the credentials are wrong", async () => {
+  await using nats = await startNats({
+    config: 'authorization { user: "gdr", password: "right" }',
+  });
+  const options = { ...nobody, servers: [nats.url], user: "gdr" };
+  await using wrong = connectNats({ ...options, password: new Secret("wrong-password") }, DEPS);
+  await assert.rejects(wrong.ready(call), refused(/refuses the credentials; check NATS_USER/));
+  assert.equal(wrong.status().kind, "failed");
+  await assert.rejects(
+    ensureStreams(wrong, NAMES, { ...DEPS, ...call }),
+    refused(/refuses the credentials/),
+  );
+  await using right = connectNats({ ...options, password: new Secret("right") }, DEPS);
+  await right.ready(call);
+});
+
+Deno.test("connectNats() fails at once when a file is missing", async () => {
+  for (const file of ["credsFile", "caFile"] as const) {
+    const options = { ...nobody, servers: ["nats://127.0.0.1:1"], [file]: "/does/not/exist" };
+    await using connection = connectNats(options, DEPS);
+    await assert.rejects(connection.ready(call), refused(/"\/does\/not\/exist" cannot be read/));
+  }
+});
+
+Deno.test("connectNats() fails at once when the credentials file is none", async () => {
+  await using nats = await startNats();
+  const file = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(file, "not a credentials file");
+    const options = { ...nobody, servers: [nats.url], credsFile: file };
+    await using connection = connectNats(options, DEPS);
+    await assert.rejects(connection.ready(call), refused(/check NATS_CREDS_FILE/));
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("connectNats() fails at once when TLS is asked of a server that has none", async () => {
+  await using nats = await startNats();
+  const options = { ...nobody, servers: [nats.url.replace("nats:", "tls:")] };
+  await using connection = connectNats(options, DEPS);
+  await assert.rejects(connection.ready(call), refused(/check NATS_URL/));
+});
+
+Deno.test("connectNats() can be disposed while it waits", async () => {
+  const options = { ...nobody, servers: ["nats://127.0.0.1:1"] };
+  const connection = connectNats(options, DEPS);
+  const ready = connection.ready(call);
+  await Promise.all([
+    assert.rejects(ready, /the connection is closed/),
+    connection[Symbol.asyncDispose](),
+  ]);
+  assert.equal(connection.status().kind, "closed");
+});
+
+Deno.test("ready() rejects when its signal aborts", async () => {
+  await using connection = connectNats({ ...nobody, servers: ["nats://127.0.0.1:1"] }, DEPS);
+  const reason = new Error("stopped by the test");
+  const stop = new AbortController();
+  const ready = connection.ready({ signal: stop.signal });
+  stop.abort(reason);
+  await assert.rejects(ready, (error) => error === reason);
+});
+
+Deno.test("ensureStreams() makes what is absent, and finds it right the next time", async () => {
+  await using nats = await startNats();
+  await using connection = connectTo(nats);
+  const made = await ensureStreams(connection, NAMES, { ...DEPS, ...call });
+  assert.deepEqual(made, {
+    made: ["CI_RUNNER", "KV_CI_RUNNER_STATE", "CI_RUNNER_EVENTS"],
+    bucketLost: false,
+  });
+  assert.deepEqual(await ensureStreams(connection, NAMES, { ...DEPS, ...call }), {
+    made: [],
+    bucketLost: false,
+  });
+  const { config } = await demandApi(connection, {
+    path: "STREAM.INFO.CI_RUNNER",
+    action: "Look",
+  }, call) as { config: Json };
+  assert.equal(config.storage, "file");
+  assert.equal(config.retention, "workqueue");
+  assert.equal(config.duplicate_window, 600_000_000_000);
+  assert.deepEqual(config.subjects, ["ci.assignment.*"]);
+  await demandApi(connection, { path: "STREAM.DELETE.KV_CI_RUNNER_STATE", action: "Delete" }, call);
+  const again = await ensureStreams(connection, NAMES, { ...DEPS, ...call });
+  assert.deepEqual(again, { made: ["KV_CI_RUNNER_STATE"], bucketLost: true });
+});
+
+const right: Json = {
+  name: "CI_RUNNER",
+  subjects: ["ci.assignment.*"],
+  retention: "workqueue",
+  storage: "file",
+  discard: "new",
+  allow_direct: true,
+  duplicate_window: 600_000_000_000,
+  num_replicas: 1,
+};
+const differing: [string, Json, string][] = [
+  ["retention", { ...right, retention: "limits" }, `retention is "limits", needed is "workqueue"`],
+  ["storage", { ...right, storage: "memory" }, `storage is "memory", needed is "file"`],
+  ["discard", { ...right, discard: "old" }, `discard is "old", needed is "new"`],
+  ["allow_direct", { ...right, allow_direct: false }, "allow_direct is false, needed is true"],
+  [
+    "duplicate_window",
+    { ...right, duplicate_window: 60_000_000_000 },
+    "duplicate_window is 60000000000, needed is 600000000000",
+  ],
+  [
+    "max_age",
+    { ...right, max_age: 3_600_000_000_000 },
+    "max_age is 3600000000000, needed is 0",
+  ],
+  [
+    "subjects",
+    { ...right, subjects: ["ci.other.>", "ci.assignment.pod"] },
+    `subjects is ["ci.other.>","ci.assignment.pod"], needed is ["ci.assignment.pod","ci.assignment.vm"]`,
+  ],
+];
+Deno.test("ensureStreams() names what differs in an existing stream, and never changes it", async (t) => {
+  await using nats = await startNats();
+  await using connection = connectTo(nats);
+  for (const [field, config, text] of differing) {
+    await t.step(field, async () => {
+      const path = "STREAM.CREATE.CI_RUNNER";
+      await demandApi(connection, { path, body: config, action: "Make" }, call);
+      await assert.rejects(
+        ensureStreams(connection, NAMES, { ...DEPS, ...call }),
+        (error) =>
+          error instanceof QueueError && error.code === "differs" && !error.retryable &&
+          error.message.includes(`stream "CI_RUNNER"`) && error.message.includes(text),
+      );
+      await demandApi(connection, { path: "STREAM.DELETE.CI_RUNNER", action: "Delete" }, call);
+    });
+  }
+  const others = { ...right, subjects: ["ci.assignment.>"], max_msgs: 5, description: "mine" };
+  await demandApi(connection, {
+    path: "STREAM.CREATE.CI_RUNNER",
+    body: others,
+    action: "Make",
+  }, call);
+  await ensureStreams(connection, NAMES, { ...DEPS, ...call });
+});
