@@ -55,7 +55,7 @@ export function Keyboard({ lang }: { lang: Lang }) {
           {keys.off}
         </label>
         <form method="dialog">
-          <button type="submit">{keys.close}</button>
+          <button type="submit" autofocus>{keys.close}</button>
         </form>
       </dialog>
     </>

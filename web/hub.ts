@@ -43,6 +43,17 @@ export interface HubOptions {
   readonly keepAliveMs?: number;
 }
 
+/**
+ * The queue is ours and not the stream's, so that a client which never reads can be cut: closing drops
+ * what waits for it. (An error on the stream would do too, but the server prints it.)
+ */
+interface Client {
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+  readonly queue: Uint8Array[];
+  /** The socket asked for more and there was nothing. */
+  hungry: boolean;
+}
+
 const encoder = new TextEncoder();
 const KEEP_ALIVE = encoder.encode(": ka\n\n");
 
@@ -50,17 +61,23 @@ const KEEP_ALIVE = encoder.encode(": ka\n\n");
 export function createHub(deps: { readonly clock: Clock }, options: HubOptions): Hub {
   const { epoch, ringSize = 1000, queueSize = 256, maxClients = 500, keepAliveMs = 15_000 } =
     options;
-  const clients = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  const clients = new Set<Client>();
   const stop = new AbortController();
   const ring: Uint8Array[] = [];
   let sequence = 0;
   const idOf = (seq: number) => `${epoch}-${seq}`;
 
-  const send = (client: ReadableStreamDefaultController<Uint8Array>, bytes: Uint8Array) => {
-    if ((client.desiredSize ?? 0) > 0) return client.enqueue(bytes);
+  const close = (client: Client) => {
     clients.delete(client);
-    // Not close(): that would keep the queue of a reader that never reads.
-    client.error(new Error("Read faster: the client's queue is full"));
+    client.queue.length = 0;
+    client.controller.close();
+  };
+  const send = (client: Client, bytes: Uint8Array) => {
+    if (client.hungry) {
+      client.hungry = false;
+      client.controller.enqueue(bytes);
+    } else if (client.queue.length < queueSize) client.queue.push(bytes);
+    else close(client);
   };
 
   const missedBy = (lastEventId: string | null): readonly Uint8Array[] | undefined => {
@@ -100,25 +117,29 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
     },
     connect(lastEventId, snapshot) {
       if (stop.signal.aborted || clients.size >= maxClients) return undefined;
-      let client: ReadableStreamDefaultController<Uint8Array> | undefined;
+      const missed = missedBy(lastEventId) ?? [encode("snapshot", idOf(sequence), snapshot())];
+      let client: Client | undefined;
       return new ReadableStream<Uint8Array>({
         start(controller) {
-          client = controller;
-          const missed = missedBy(lastEventId) ??
-            [encode("snapshot", idOf(sequence), snapshot())];
           // One chunk: a replay may be longer than the queue.
-          controller.enqueue(concat([encoder.encode("retry: 1000\n\n"), ...missed]));
-          clients.add(controller);
+          const queue = [concat([encoder.encode("retry: 1000\n\n"), ...missed])];
+          client = { controller, queue, hungry: false };
+          clients.add(client);
+        },
+        pull(controller) {
+          if (client === undefined) return;
+          const next = client.queue.shift();
+          client.hungry = next === undefined;
+          if (next !== undefined) controller.enqueue(next);
         },
         cancel() {
           if (client !== undefined) clients.delete(client);
         },
-      }, { highWaterMark: queueSize + 1 });
+      }, { highWaterMark: 0 });
     },
     async [Symbol.asyncDispose]() {
       stop.abort();
-      for (const client of clients) client.close();
-      clients.clear();
+      for (const client of clients) close(client);
       await keepAlive;
     },
   };

@@ -112,7 +112,7 @@ Deno.test("publish() cuts a client that does not read, and no other", async () =
     assert.equal((await quick.read())[0]?.data, i);
   }
   assert.equal(hub.clients, 1);
-  await assert.rejects(slow.reader.read(), /queue is full/);
+  assert.equal((await slow.reader.read()).done, true);
   await quick.reader.cancel();
   await hub[Symbol.asyncDispose]();
 });
@@ -124,9 +124,7 @@ Deno.test("a client that was cut comes back without a gap", async () => {
   for (let i = 1; i <= 3; i++) hub.publish("assignment", i);
   const got = await slow.read();
   for (let i = 4; i <= 30; i++) hub.publish("assignment", i);
-  await assert.rejects(async () => {
-    while (true) await slow.read();
-  });
+  assert.equal((await slow.reader.read()).done, true);
   const back = client(hub, got.at(-1)?.id ?? null);
   const rest = await back.read();
   assert.deepEqual(rest.map(({ data }) => data), Array.from({ length: 29 }, (_, i) => i + 2));
@@ -144,7 +142,6 @@ Deno.test("connect() refuses more clients than it takes, and any after its end",
   await hub[Symbol.asyncDispose]();
   assert.equal(hub.connect(null, () => null), undefined);
   for (const { reader } of [second, third]) {
-    await reader.read();
     assert.equal((await reader.read()).done, true);
   }
 });
