@@ -66,7 +66,8 @@ export async function* consumeMessages(
   const stopped = AbortSignal.any([signal, stop.signal]);
   const [arrival, turn] = [createBell(), createBell()];
   let processing = 0;
-  let trouble: string | null = "not looked at yet";
+  let trouble: string | null = UNKNOWN;
+  let complaint = "";
 
   const end = (pull: Pull) => {
     if (pulls.delete(pull)) pull.subscription.unsubscribe();
@@ -110,7 +111,7 @@ export async function* consumeMessages(
 
   /** Makes the consumer again after trouble; stays in trouble when that fails. */
   const repair = async () => {
-    if (trouble !== "not looked at yet") {
+    if (trouble !== UNKNOWN) {
       logger.warn("consumer is looked at again", { backend: options.backend, detail: trouble });
     }
     try {
@@ -118,7 +119,11 @@ export async function* consumeMessages(
       trouble = null;
     } catch (error) {
       if (stopped.aborted) return;
-      if (!isTransient(error)) logger.error("consumer cannot be made", { error });
+      const told = error instanceof Error ? error.message : String(error);
+      if (!isTransient(error) && told !== complaint) {
+        logger.error("consumer cannot be made", { backend: options.backend, error });
+      }
+      complaint = told;
       await clock.sleep(REPAIR_MS, stopped);
     }
   };
@@ -190,6 +195,7 @@ export async function* consumeMessages(
 }
 
 const REPAIR_MS = 250;
+const UNKNOWN = "not looked at yet";
 
 /** Wakes whoever waits; a ring while nobody waits is kept. */
 function createBell() {

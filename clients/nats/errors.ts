@@ -10,6 +10,8 @@ export interface ApiError {
 
 /** Numbers of JetStream's errors that decide something here (nats-server's errors.json). */
 export const ErrCode = {
+  /** "consumer create": a field that cannot be changed differs. */
+  consumerUnchangeable: 10012,
   consumerNotFound: 10014,
   noMessageFound: 10037,
   sequenceNotFound: 10043,

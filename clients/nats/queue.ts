@@ -3,7 +3,7 @@ import type { AssignmentId, BackendName } from "../../controller/model/ids.ts";
 import { type AssignmentQueue, QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { askApi, demandApi, nanos, numberAt, persist, store } from "./api.ts";
+import { askApi, nanos, numberAt, persist, store } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { consumeMessages } from "./consume.ts";
 import { apiFailure, ErrCode } from "./errors.ts";
@@ -31,8 +31,8 @@ export function createQueue(
   const logger = deps.logger.child({ component: "queue" });
   const subjectOf = (backend: BackendName) => `${subjectBase}.${backend}`;
 
-  const ensureConsumer = async (backend: BackendName, call: Call) => {
-    await demandApi(connection, {
+  const makeConsumer = (backend: BackendName, call: Call) =>
+    askApi(connection, {
       // Without an action: made if absent, brought up to date if present.
       path: `CONSUMER.CREATE.${stream}.${backend}.${subjectOf(backend)}`,
       body: {
@@ -48,8 +48,24 @@ export function createQueue(
           max_ack_pending: MAX_ACK_PENDING,
         },
       },
-      action: `Make consumer "${backend}"`,
     }, call);
+
+  const deleteConsumer = async (backend: BackendName, call: Call) => {
+    const gone = await askApi(connection, { path: `CONSUMER.DELETE.${stream}.${backend}` }, call);
+    if (gone.kind === "error" && gone.errCode !== ErrCode.consumerNotFound) {
+      throw apiFailure(`Delete consumer "${backend}"`, gone);
+    }
+  };
+
+  const ensureConsumer = async (backend: BackendName, call: Call) => {
+    let answer = await makeConsumer(backend, call);
+    if (answer.kind === "error" && answer.errCode === ErrCode.consumerUnchangeable) {
+      // Somebody made it otherwise. It holds nothing that a new one does not find in the stream.
+      logger.warn("consumer is made again", { backend, detail: answer.description });
+      await deleteConsumer(backend, call);
+      answer = await makeConsumer(backend, call);
+    }
+    if (answer.kind === "error") throw apiFailure(`Make consumer "${backend}"`, answer);
   };
 
   const consumerInfo = (backend: BackendName, call: Call) =>
@@ -87,12 +103,7 @@ export function createQueue(
       }, signal),
     resetConsumer: (backend, call) =>
       persist(clock, async () => {
-        const gone = await askApi(connection, {
-          path: `CONSUMER.DELETE.${stream}.${backend}`,
-        }, call);
-        if (gone.kind === "error" && gone.errCode !== ErrCode.consumerNotFound) {
-          throw apiFailure(`Delete consumer "${backend}"`, gone);
-        }
+        await deleteConsumer(backend, call);
         await ensureConsumer(backend, call);
       }, call),
     counts: (backend, call) =>

@@ -31,6 +31,8 @@ export function createRecords(
   const doubtful = new Set<TaskId>();
   let complete = false;
   let epoch = 0;
+  /** Own writes so far: a read that one of them overtook is not to be cached. */
+  let writes = 0;
 
   const keep = (task: TaskId, stored: Stored): Stored => {
     cache.set(task, stored);
@@ -56,7 +58,9 @@ export function createRecords(
   }, closing.signal);
 
   const load = async (task: TaskId, call: Call): Promise<Stored | undefined> => {
+    const before = writes;
     const found = parse(await bucket.get(keyOf(task), call));
+    if (writes !== before) return found;
     if (found === undefined) forget(task, true);
     else keep(task, found);
     return found;
@@ -77,11 +81,29 @@ export function createRecords(
   const write = async (task: TaskId, record: TaskRecord, revision: number, call: Call) => {
     try {
       const written = await bucket.put(keyOf(task), record, revision, call);
+      writes++;
       return keep(task, { value: record, revision: written });
     } catch (error) {
       // Also when it was aborted: nobody knows what stands there now.
+      writes++;
       forget(task, false);
       throw error;
+    }
+  };
+
+  const remove = async (task: TaskId, call: Call) => {
+    let current = cache.get(task) ?? await load(task, call);
+    while (current !== undefined) {
+      if (await bucket.remove(keyOf(task), current.revision, call)) return;
+      const newer: Stored | undefined = await load(task, call);
+      if (newer !== undefined && newer.value.epoch > current.value.epoch) {
+        throw new QueueError(
+          "conflict",
+          `Delete record of task ${task}: epoch ${newer.value.epoch} leads, ours is ${current.value.epoch}`,
+          { retryable: false },
+        );
+      }
+      current = newer;
     }
   };
 
@@ -111,19 +133,14 @@ export function createRecords(
       return await write(task, record, revision, call);
     },
     async delete(task, call) {
-      for (let current = cache.get(task) ?? await load(task, call); current !== undefined;) {
-        const removed = await bucket.remove(keyOf(task), current.revision, call);
-        if (removed) break;
-        const newer = await load(task, call);
-        if (newer !== undefined && newer.value.epoch > current.value.epoch) {
-          throw new QueueError(
-            "conflict",
-            `Delete record of task ${task}: epoch ${newer.value.epoch} leads, ours is ${current.value.epoch}`,
-            { retryable: false },
-          );
-        }
-        current = newer;
+      try {
+        await remove(task, call);
+      } catch (error) {
+        writes++;
+        forget(task, false);
+        throw error;
       }
+      writes++;
       forget(task, true);
     },
     async list(call) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { connectNats, type NatsOptions } from "../../clients/nats/connection.ts";
 import { ensureStreams } from "../../clients/nats/streams.ts";
+import { createGateCertificate } from "../../clients/x509/gate_certificate.ts";
 import { demandApi, type Json } from "../../clients/nats/api.ts";
 import { QueueError } from "../../controller/queue.ts";
 import { Secret } from "../../lib/secret.ts";
@@ -87,6 +88,30 @@ Deno.test("connectNats() fails at once when TLS is asked of a server that has no
   const options = { ...nobody, servers: [nats.url.replace("nats:", "tls:")] };
   await using connection = connectNats(options, DEPS);
   await assert.rejects(connection.ready(call), refused(/check NATS_URL/));
+});
+
+Deno.test("connectNats() trusts the server that NATS_CA_FILE vouches for, and no other", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const path = (name: string) => `${dir}/${name}`;
+    const own = await createGateCertificate("localhost", Date.now());
+    const foreign = await createGateCertificate("localhost", Date.now());
+    await Deno.writeTextFile(path("cert.pem"), own.certificatePem);
+    await Deno.writeTextFile(path("key.pem"), own.privateKeyPem);
+    await Deno.writeTextFile(path("foreign.pem"), foreign.certificatePem);
+    await using nats = await startNats({
+      config: `tls { cert_file: "${path("cert.pem")}", key_file: "${path("key.pem")}" }`,
+    });
+    const servers = [nats.url.replace("nats://127.0.0.1", "tls://localhost")];
+    await using trusted = connectNats({ ...nobody, servers, caFile: path("cert.pem") }, DEPS);
+    await trusted.ready(call);
+    await using wrong = connectNats({ ...nobody, servers, caFile: path("foreign.pem") }, DEPS);
+    await assert.rejects(wrong.ready(call), refused(/is not trusted .*check NATS_CA_FILE/));
+    await using none = connectNats({ ...nobody, servers }, DEPS);
+    await assert.rejects(none.ready(call), refused(/is not trusted .*check NATS_CA_FILE/));
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
 });
 
 Deno.test("connectNats() can be disposed while it waits", async () => {
