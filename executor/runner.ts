@@ -103,11 +103,17 @@ async function logLines(stream: ReadableStream<Uint8Array>, logger: Logger): Pro
   for await (const part of stream) {
     const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
     rest = (lines.pop() ?? "").slice(0, MAX_LINE);
-    for (const line of lines) {
-      if (line.trim() !== "") logger.info("runner says", { line: line.slice(0, MAX_LINE) });
-    }
+    for (const line of lines) say(line, logger);
   }
-  if (rest.trim() !== "") logger.info("runner says", { line: rest });
+  say(rest, logger);
+}
+
+// deno-lint-ignore no-control-regex -- colours are made of control characters
+const COLOURS = /\x1b\[[0-9;]*m/g;
+
+function say(line: string, logger: Logger): void {
+  const text = line.replace(COLOURS, "").trim();
+  if (text !== "") logger.info("runner says", { line: text.slice(0, MAX_LINE) });
 }
 
 /** Resolves when the work has ended, or when the signal aborts. */

@@ -49,7 +49,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   const config = readConfig(await Deno.readTextFile(values.config));
-  const file: Registration = JSON.parse(await Deno.readTextFile(config.registrationFile));
+  const file: Registration = JSON.parse(await readRegistration(config.registrationFile));
   const rpc = createRpc(file, await httpClient());
   const stop = new AbortController();
   const leave = new AbortController();
@@ -64,6 +64,12 @@ async function main(args: readonly string[]): Promise<number> {
   const task = await fetchTask(rpc, leave.signal);
   if (task !== undefined) await runTask(task, { rpc, config, file, stop: stop.signal });
   return 0;
+}
+
+/** Deno opens `/dev/stdin` by name only for programs that may do anything. */
+async function readRegistration(path: string): Promise<string> {
+  if (path !== "/dev/stdin") return await Deno.readTextFile(path);
+  return await new Response(Deno.stdin.readable).text();
 }
 
 async function fetchTask(rpc: Rpc, leave: AbortSignal): Promise<Task | undefined> {
@@ -108,7 +114,7 @@ async function runTask(
       task,
       job,
       reporter,
-      env: Deno.env.toObject(),
+      env: stepEnvironment(),
       overrides: config.overrides,
       address: file.address,
       folder: `${config.workFolder}/${task.id}`,
@@ -119,6 +125,12 @@ async function runTask(
   ended.abort();
   await reporting;
   await reporter.close(result);
+}
+
+/** Without what is meant for this program alone. */
+function stepEnvironment(): Record<string, string> {
+  const { DENO_DIR: _, ...rest } = Deno.env.toObject();
+  return rest;
 }
 
 /** `fetch` finds its proxy in the environment; the gate's certificate it must be told. */

@@ -43,12 +43,17 @@ export async function runScript(
   };
   signal.addEventListener("abort", kill, { once: true });
   try {
-    const printing = readLines(child.stdout, script.onLine);
+    const reader = child.stdout.getReader();
+    const printing = readLines(reader, script.onLine);
     const { code } = await child.status;
     // What the step left running may hold the pipe open: its last words get a second.
-    await Promise.race([printing, clock.sleep(1000)]);
-    kill();
+    using patience = clock.timeout(LAST_WORDS_MS);
+    patience.signal.addEventListener("abort", () => {
+      kill();
+      reader.cancel().catch(() => {});
+    }, { once: true });
     await printing;
+    kill();
     return code;
   } finally {
     signal.removeEventListener("abort", kill);
@@ -56,6 +61,7 @@ export async function runScript(
   }
 }
 
+const LAST_WORDS_MS = 1000;
 const BASH = "/bin/bash";
 
 function commandOf(shell: string | undefined): string[] {
@@ -77,13 +83,13 @@ function exists(path: string): boolean {
 }
 
 async function readLines(
-  stream: ReadableStream<Uint8Array>,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
   onLine: (line: string) => Promise<void>,
 ): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";
-  for await (const part of stream) {
-    const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const lines = (rest + decoder.decode(read.value, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) await onLine(line.replace(/\r$/, ""));
   }
