@@ -115,10 +115,13 @@ export async function openFakeFacade(
         return toBinary(DeclareResponseSchema, create(DeclareResponseSchema, { runner }));
       }
       case "FetchTask": {
-        const answer = create(FetchTaskResponseSchema, facade.task === undefined ? {} : {
-          task: facade.task,
-          tasksVersion: 1n,
-        });
+        const answer = create(
+          FetchTaskResponseSchema,
+          facade.task === undefined ? {} : {
+            task: facade.task,
+            tasksVersion: 1n,
+          },
+        );
         return toBinary(FetchTaskResponseSchema, answer);
       }
       case "UpdateLog": {
