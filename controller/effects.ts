@@ -101,7 +101,10 @@ export function createEffects(deps: {
         }
         entry.nextTryAt = null;
         await before;
+        // A claim that is being recorded right now comes first: from then on nothing is made again.
+        await entry.claiming?.catch(() => {});
         signal.throwIfAborted();
+        if (!mayBeMade(entry)) return;
         deps.guard();
         const worker = deps.worker(entry.info.backend);
         const outcome = await worker.accept(entry, (executor) => {
@@ -228,8 +231,16 @@ export function createEffects(deps: {
     run,
     /** Looks at an executor in the making again, now. */
     recheck: (entry) => {
-      const { kind } = entry.state;
-      if (kind === "admitted" || kind === "starting") accept(entry, 0);
+      if (!mayBeMade(entry)) return;
+      // A ready one is left to its claim, unless it has ended and will never ask.
+      const waits = entry.state.kind === "ready" && entry.executor?.ended === null;
+      const begun = entry.state.kind === "ready" && entry.attempt !== null;
+      if (!waits && !begun) accept(entry, 0);
     },
   };
+}
+
+function mayBeMade(entry: Entry): boolean {
+  const { kind } = entry.state;
+  return kind === "admitted" || kind === "starting" || kind === "ready";
 }

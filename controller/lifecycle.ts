@@ -68,7 +68,10 @@ export function createLifecycle(deps: {
 
   const gone = (entry: Entry) => {
     if (entry.executor === null && entry.state.kind !== "running") return;
-    if (inTheMaking(entry)) return deps.recheck(entry);
+    if (inTheMaking(entry)) {
+      entry.executor = null;
+      return deps.recheck(entry);
+    }
     ledger.dispatch(entry.info.id, { kind: "executor_gone" });
   };
 

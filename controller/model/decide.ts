@@ -247,6 +247,10 @@ function backendFailed(
   event: Event & { kind: "backend_failed" },
   delays: Delays,
 ): Decision {
+  // A ready executor that has ended could not be made again: it is tried as one in the making.
+  if (state.kind === "ready") {
+    return backendFailed({ kind: "starting", executor: state.executor }, event, delays);
+  }
   if (!inTheMaking(state)) return same(state);
   const waiting = { code: event.code, detail: event.detail };
   const entry = journal("backend_retry", delays.backendRetryMs, event.detail);
