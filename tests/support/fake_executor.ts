@@ -1,0 +1,140 @@
+import type { Executor } from "../../controller/backend.ts";
+import { parseAssignmentId } from "../../controller/model/ids.ts";
+import type { Result } from "../../controller/model/reason.ts";
+import { toWireResult } from "../../controller/settle.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { create } from "../../proto/runtime.ts";
+import {
+  LogRowSchema,
+  StepStateSchema,
+  TaskStateSchema,
+  UpdateLogRequestSchema,
+} from "../../proto/gen/runner/v1/messages_pb.ts";
+import type { FakeBackend } from "../fakes/backend.ts";
+import type { Caller, FakeFacade, Told } from "./fake_facade.ts";
+
+/** How the program in an executor behaves. */
+export type Fate =
+  /** Claims, runs, reports, says goodbye, ends. */
+  | "well"
+  /** Ends before it asks for its job. */
+  | "ends_before_claim"
+  /** Lives and never asks. */
+  | "never_claims"
+  /** Ends when it has been handed its task, before any report. */
+  | "dies_holding"
+  /** Ends in the middle of its job, without a word. */
+  | "dies_running"
+  /** Its object disappears in the middle of its job. */
+  | "vanishes_running"
+  /** Runs, cannot report the end, and says so. */
+  | "gives_up"
+  /** Reports its end and ends, but says no goodbye. */
+  | "no_goodbye"
+  /** Reports its end and goes on living. */
+  | "lingers";
+
+/** A program's behaviour. */
+export interface Plan {
+  readonly fate: Fate;
+  readonly result: Result;
+  readonly runMs: number;
+}
+
+/** What a program sees of the world. */
+export interface ProgramDeps {
+  readonly executor: Executor;
+  readonly task: string;
+  readonly plan: Plan;
+  readonly backend: FakeBackend;
+  readonly clock: Clock;
+  facade(): FakeFacade;
+  /** A gate was handed the task. */
+  handed(gate: string): void;
+  /** The job's first step begins. */
+  began(): void;
+}
+
+const POLL_MS = 500;
+const BEAT_MS = 10_000;
+
+/** Gate and runner in one, until the program ends or is killed. */
+export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promise<void> {
+  const { executor, plan, backend, clock } = deps;
+  const { name } = executor;
+  const end = (exitCode: number) => {
+    if (backend.executors.get(name)?.uid === executor.uid) backend.end(name, { exitCode });
+  };
+  /** Asks until the facade is there; undefined when it refuses. */
+  const ask = async <T>(
+    call: () => Promise<Told<T>>,
+  ): Promise<{ readonly value: T } | undefined> => {
+    while (true) {
+      const told = await call();
+      signal.throwIfAborted();
+      if (told.kind === "done") return { value: told.value };
+      if (told.kind === "refused") return undefined;
+      await clock.sleep(POLL_MS, signal);
+    }
+  };
+
+  if (plan.fate === "ends_before_claim") {
+    await clock.sleep(POLL_MS, signal);
+    return end(1);
+  }
+  if (plan.fate === "never_claims") return;
+  let spiffeId = backend.bound.get(name);
+  while (spiffeId === undefined) {
+    await clock.sleep(POLL_MS, signal);
+    spiffeId = backend.bound.get(name);
+  }
+  const id = parseAssignmentId(`gitea-task-${deps.task}`);
+  if (id === undefined) throw new Error(`Run program: "${deps.task}" is no task`);
+  const caller: Caller = { id, spiffeId, gate: `gate-${executor.uid}` };
+  while (true) {
+    const told = await ask(() => deps.facade().fetchTask(caller, signal));
+    if (told === undefined) return end(1);
+    if (told.value !== null) break;
+    await clock.sleep(POLL_MS, signal);
+  }
+  deps.handed(caller.gate);
+  if (plan.fate === "dies_holding") return end(137);
+  deps.began();
+
+  const state = (result: Result | null) =>
+    create(TaskStateSchema, {
+      id: BigInt(deps.task),
+      result: toWireResult(result),
+      steps: [0n, 1n].map((step) =>
+        create(StepStateSchema, { id: step, result: toWireResult(result) })
+      ),
+    });
+  const report = (result: Result | null) =>
+    ask(() =>
+      deps.facade().report(
+        caller,
+        (relay) => relay.updateTask({ state: state(result), outputs: {} }, signal),
+      )
+    );
+  const row = create(UpdateLogRequestSchema, {
+    taskId: BigInt(deps.task),
+    index: 0n,
+    rows: [create(LogRowSchema, { content: `row of ${caller.gate}` })],
+  });
+  if (await report(null) === undefined) return end(1);
+  await ask(() => deps.facade().report(caller, (relay) => relay.updateLog(row, signal)));
+  for (let left = plan.runMs; left > 0; left -= BEAT_MS) {
+    await clock.sleep(Math.min(left, BEAT_MS), signal);
+    deps.facade().heartbeat(caller, true);
+  }
+  if (plan.fate === "dies_running") return end(137);
+  if (plan.fate === "vanishes_running") return backend.vanish(name);
+  if (plan.fate === "gives_up") {
+    deps.facade().exit(caller, false);
+    return end(1);
+  }
+  const delivered = await report(plan.result) !== undefined;
+  if (plan.fate === "lingers") return;
+  if (plan.fate !== "no_goodbye") deps.facade().exit(caller, delivered);
+  end(delivered ? 0 : 1);
+}
