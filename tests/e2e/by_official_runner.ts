@@ -10,7 +10,7 @@ import type { JobRunner } from "./scenarios.ts";
 export async function startOfficialRunner(
   peers: Peers,
   api: GiteaApi,
-  options: { readonly capacity: number },
+  options: { readonly capacity: number; readonly signal: AbortSignal },
 ): Promise<JobRunner> {
   const folder = `${peers.folder}/official`;
   await Deno.mkdir(folder);
@@ -45,6 +45,7 @@ export async function startOfficialRunner(
     cwd: folder,
     env,
     logFile: `${folder}/log`,
+    signal: options.signal,
   });
   return {
     name: "the official runner by itself",

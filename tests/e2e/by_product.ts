@@ -27,6 +27,8 @@ export interface ProductBase {
   readonly capabilityKeyFile: string;
   readonly stateFolder: string;
   readonly logFolder: string;
+  /** Stops every start of the product. */
+  readonly signal: AbortSignal;
 }
 
 /** Index for `Peers.port` of what the product listens on. */
@@ -41,7 +43,11 @@ const root = new URL("../../", import.meta.url).pathname;
 export async function prepareProduct(
   peers: Peers,
   api: GiteaApi,
-  options: { readonly giteaUrl: string; readonly logFolder: string },
+  options: {
+    readonly giteaUrl: string;
+    readonly logFolder: string;
+    readonly signal: AbortSignal;
+  },
 ): Promise<ProductBase> {
   const folder = `${peers.folder}/product`;
   await Deno.mkdir(folder);
@@ -81,6 +87,7 @@ export async function prepareProduct(
     capabilityKeyFile,
     stateFolder: `${folder}/state`,
     logFolder: options.logFolder,
+    signal: options.signal,
   };
 }
 
@@ -105,6 +112,7 @@ export async function startProduct(
     cwd: root,
     logFile: `${base.logFolder}/${options.name}.log`,
     clearEnv: true,
+    signal: base.signal,
     env: {
       PATH: Deno.env.get("PATH") ?? "/usr/bin:/bin",
       HOME: Deno.env.get("HOME") ?? "/",

@@ -7,6 +7,7 @@
  */
 import { parseArgs } from "node:util";
 import { type Peers, startPeers } from "../support/peers.ts";
+import { run } from "../support/process.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
 import { checkAfterScenarios } from "./after_scenarios.ts";
 import { checkBurst } from "./burst.ts";
@@ -22,6 +23,7 @@ import { createReport, type Report } from "./report.ts";
 import { playScenarios } from "./scenarios.ts";
 
 const scenarioTimeoutMs = 240_000;
+const tableCapacity = 4;
 const burstCapacity = 4;
 
 interface Stage {
@@ -31,6 +33,7 @@ interface Stage {
   readonly jobProxy: RecordingProxy;
   readonly logFolder: string;
   readonly only: { readonly only?: string };
+  readonly signal: AbortSignal;
 }
 
 async function main(): Promise<number> {
@@ -45,6 +48,9 @@ async function main(): Promise<number> {
   const report = createReport(print);
   const logFolder = await Deno.makeTempDir({ prefix: "gdr-e2e-logs-" });
   await report.attempt("the end-to-end tests", async () => {
+    if (Deno.uid() !== 0) {
+      throw new Error("Run the end-to-end tests as root: each executor gets a user of its own");
+    }
     await using peers = await startPeers({
       which: ["gitea", "nats", "spire"],
       rootUrlPort: 0,
@@ -54,9 +60,10 @@ async function main(): Promise<number> {
       signal: stop.signal,
     });
     await using jobProxy = await startRecordingProxy(peers.gitea.address, { port: peers.port(0) });
+    print(`real servers: ${await versions(peers)}`);
     const grounds = await prepareGrounds(peers, stop.signal);
     const only = values.only === undefined ? {} : { only: values.only };
-    const stage = { peers, grounds, report, jobProxy, logFolder, only };
+    const stage = { peers, grounds, report, jobProxy, logFolder, only, signal: stop.signal };
     await stopped(values.official ? official(stage) : product(stage), stop.signal);
   });
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
@@ -65,17 +72,18 @@ async function main(): Promise<number> {
   return report.failed === 0 ? 0 : 1;
 }
 
-async function official({ peers, grounds, report, only }: Stage): Promise<void> {
-  await using runner = await startOfficialRunner(peers, grounds.owner, { capacity: 4 });
+async function official({ peers, grounds, report, only, signal }: Stage): Promise<void> {
+  await using runner = await startOfficialRunner(peers, grounds.owner, { capacity: 4, signal });
   await playScenarios(grounds, runner, { report, timeoutMs: scenarioTimeoutMs, ...only });
 }
 
 async function product(stage: Stage): Promise<void> {
-  const { peers, grounds, report, logFolder, only } = stage;
+  const { peers, grounds, report, logFolder, only, signal } = stage;
   await using controllerProxy = await startRecordingProxy(peers.gitea.address);
   const base = await prepareProduct(peers, grounds.owner, {
     giteaUrl: controllerProxy.url,
     logFolder,
+    signal,
   });
   await checkOneRunner(grounds, report, "before");
   controllerProxy.clear();
@@ -93,7 +101,7 @@ async function runsOfTheTable(
   const { grounds, report, jobProxy, only } = stage;
   await using product = await startProduct(made.base, {
     name: "table",
-    podCapacity: 4,
+    podCapacity: tableCapacity,
     vmCapacity: 2,
     env: { DEFAULT_BACKEND: "pod" },
   });
@@ -109,7 +117,11 @@ async function runsOfTheTable(
     jobProxy,
   });
   await using counter = startOutsideCounter();
-  const needles = await checkPlantedSecret(grounds, product, { report, counter });
+  const needles = await checkPlantedSecret(grounds, product, {
+    report,
+    counter,
+    capacity: tableCapacity,
+  });
   await checkCleanStop(product, report);
   await checkSearchFindsPlainEnvelope(grounds, { report, needles });
   // A message of the control must not be taken for a job by the next start.
@@ -132,6 +144,17 @@ async function bareSelfHosted(stage: Stage, base: ProductBase): Promise<void> {
     timeoutMs: scenarioTimeoutMs,
     table: bareScenarios,
   });
+}
+
+async function versions(peers: Peers): Promise<string> {
+  const parts = await Promise.all(
+    ["gitea", "gitea-runner", "nats-server", "spire-server"].map(async (program) => {
+      const { stdout, stderr } = await run(`${peers.bin}/${program}`, ["--version"]);
+      const version = /v?\d+\.\d+\.\d+\S*/.exec(stdout + stderr)?.[0] ?? "of unknown version";
+      return `${program} ${version}`;
+    }),
+  );
+  return parts.join(", ");
 }
 
 async function checkOneRunner(grounds: Grounds, report: Report, when: string): Promise<void> {

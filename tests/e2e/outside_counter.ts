@@ -9,8 +9,8 @@ export interface OutsideCounter extends AsyncDisposable {
   readonly mostAtOnce: number;
   /** What jobs told by `POST /tell/<name>`: the bodies. */
   readonly told: ReadonlyMap<string, string>;
-  /** Resolves when a job holds on at `GET /hold`. */
-  readonly held: Promise<void>;
+  /** How many hold on at `GET /hold` now. */
+  readonly holding: number;
   /** Lets every job at `GET /hold` go on. */
   release(): void;
 }
@@ -22,8 +22,8 @@ export function startOutsideCounter(): OutsideCounter {
   const told = new Map<string, string>();
   const running = new Set<string>();
   const gate = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
   let mostAtOnce = 0;
+  let holding = 0;
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     async (request) => {
@@ -42,8 +42,9 @@ export function startOutsideCounter(): OutsideCounter {
           told.set(name, await request.text());
           break;
         case "hold":
-          held.resolve();
+          holding++;
           await gate.promise;
+          holding--;
           break;
         default:
           return new Response("no such thing\n", { status: 404 });
@@ -56,8 +57,10 @@ export function startOutsideCounter(): OutsideCounter {
     begun,
     ended,
     told,
-    held: held.promise,
     release: () => gate.resolve(),
+    get holding() {
+      return holding;
+    },
     get mostAtOnce() {
       return mostAtOnce;
     },

@@ -15,16 +15,24 @@ import type { Report } from "./report.ts";
 /** What must not be found, by the name it goes by in a message. */
 type Needles = Readonly<Record<string, string>>;
 
+/** Jobs of `workflows/planted.yaml`. */
+const copies = 6;
+
 /**
- * Lets a job hold a secret, and looks for it, and for the job's token, everywhere but in the job:
- * while it runs, and after its end. Resolves to what was looked for.
+ * Lets jobs hold a secret, as many as there are slots, with more of them in the stream. Looks for it,
+ * and for the tokens of the jobs, everywhere but in the jobs: meanwhile, and after their end. Resolves
+ * to what was looked for.
  */
 export async function checkPlantedSecret(
   grounds: Grounds,
   product: Product,
-  options: { readonly report: Report; readonly counter: OutsideCounter },
+  options: {
+    readonly report: Report;
+    readonly counter: OutsideCounter;
+    readonly capacity: number;
+  },
 ): Promise<Needles> {
-  const { report, counter } = options;
+  const { report, counter, capacity } = options;
   const { owner, closed } = grounds;
   const planted = crypto.randomUUID() + crypto.randomUUID();
   let needles: Needles = { "the planted secret": planted };
@@ -32,21 +40,27 @@ export async function checkPlantedSecret(
     await owner.setSecret(closed, "PLANTED", planted);
     const run = await owner.dispatch(closed, "planted.yaml", { counter: counter.url });
     try {
-      await within(counter.held, { what: "the job to hold on", timeoutMs: 60_000 });
-      const token = counter.told.get("token") ?? "";
-      if (token.length !== 40) {
-        throw new Error(`The job told a token of ${token.length} characters`);
+      await eventually(() => counter.holding === capacity, {
+        what: `${capacity} jobs to hold on`,
+        timeoutMs: 60_000,
+      });
+      const waiting = (await allAssignments(product))
+        .filter((one) => one.runId === String(run) && one.state === "stored").length;
+      if (waiting !== copies - capacity) throw new Error(`${waiting} wait in the stream`);
+      for (const [copy, token] of counter.told) {
+        if (token.length !== 40) throw new Error(`Job ${copy} told ${token.length} characters`);
+        needles = { ...needles, [`the token of job ${copy}`]: token };
       }
-      needles = { ...needles, "the job's token": token };
       const figures = await search(grounds, product, needles);
       const holders = await environmentsWith(planted);
-      if (holders.inside === 0) {
-        throw new Error("The search of environments does not even find the step that has it");
+      if (holders.inside < capacity) {
+        throw new Error("The search of environments does not even find the steps that have it");
       }
       if (holders.outside.length > 0) {
         throw new Error(`In the environment of ${holders.outside.join(", ")}`);
       }
-      return `${figures}, ${holders.looked} environments; ${holders.inside} below the runner have it`;
+      return `${capacity} hold it, ${waiting} wait in the stream; looked through ${figures}, ` +
+        `${holders.looked} environments, of which ${holders.inside} below the runners have it`;
     } finally {
       counter.release();
       await eventually(async () => (await owner.run(closed, run)).done, {
@@ -92,7 +106,7 @@ async function search(grounds: Grounds, product: Product, needles: Needles): Pro
   const { peers } = grounds;
   const found: string[] = [];
   const texts = await everythingServed(product);
-  const folders = [peers.nats.storeFolder, ...product.logFiles.map(parentOf)];
+  const folders = [peers.nats.storeFolder, product.stateFolder, ...product.logFiles.map(parentOf)];
   for (const [name, secret] of Object.entries(needles)) {
     for (const folder of folders) {
       found.push(...(await findSecretInFiles(folder, secret)).map((path) => `${name} in ${path}`));
@@ -102,7 +116,7 @@ async function search(grounds: Grounds, product: Product, needles: Needles): Pro
     }
   }
   if (found.length > 0) throw new Error(found.join("\n"));
-  return `${texts.size} answers, the files of NATS and the logs`;
+  return `${texts.size} answers, the files of NATS and of the product, the logs`;
 }
 
 /** Every page and answer of the product, by path; each assignment's too. */
@@ -124,7 +138,30 @@ async function everythingServed(product: Product): Promise<Map<string, string>> 
     paths.push(`/api/v1/assignments/${one.id}`, `/assignments/${one.id}`);
   }
   for (const path of paths) texts.set(path, await product.page(path));
+  texts.set("/api/v1/events", await beginningOf(`${product.url}/api/v1/events`));
   return texts;
+}
+
+/** What an event stream sends in its first second. */
+async function beginningOf(url: string): Promise<string> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(1000) });
+  let text = "";
+  try {
+    for await (const part of (response.body ?? new ReadableStream()).pipeThrough(decoder())) {
+      text += part;
+    }
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === "TimeoutError")) throw error;
+  }
+  if (!text.includes("event: snapshot")) throw new Error(`Read "${url}": no snapshot came`);
+  return text;
+}
+
+function decoder(): TransformStream<Uint8Array, string> {
+  const text = new TextDecoder();
+  return new TransformStream({
+    transform: (part, to) => to.enqueue(text.decode(part, { stream: true })),
+  });
 }
 
 function plainEnvelope(secret: string): Uint8Array {
@@ -151,22 +188,4 @@ function plainEnvelope(secret: string): Uint8Array {
 
 function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
-}
-
-async function within(
-  promise: Promise<void>,
-  options: { readonly what: string; readonly timeoutMs: number },
-): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`Wait for ${options.what}: not within ${options.timeoutMs} ms`)),
-      options.timeoutMs,
-    );
-  });
-  try {
-    await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -67,13 +67,14 @@ export interface RunningProcess extends AsyncDisposable {
 
 /**
  * Starts a program with its output going to `logFile`. Rejects only when the shell cannot be started;
- * a program that ends at once is seen at `exited`.
+ * a program that ends at once is seen at `exited`. When the signal aborts it gets SIGTERM.
  */
 export async function startProcess(
   command: string,
   args: readonly string[],
-  options: StartOptions & { readonly logFile: string },
+  options: StartOptions & { readonly logFile: string; readonly signal?: AbortSignal },
 ): Promise<RunningProcess> {
+  options.signal?.throwIfAborted();
   await Deno.writeTextFile(options.logFile, "", { append: true });
   // The shell is replaced by the program: the pid is the program's own, and no pipe has to be read.
   const child = new Deno.Command("sh", {
@@ -86,13 +87,16 @@ export async function startProcess(
     ...options.cwd === undefined ? {} : { cwd: options.cwd },
   }).spawn();
   const state = { ended: false };
-  const exited = child.status.then((status) => {
-    state.ended = true;
-    return status.code;
-  });
   const send = (signal: Deno.Signal) => {
     if (!state.ended) child.kill(signal);
   };
+  const abort = () => send("SIGTERM");
+  options.signal?.addEventListener("abort", abort, { once: true });
+  const exited = child.status.then((status) => {
+    state.ended = true;
+    options.signal?.removeEventListener("abort", abort);
+    return status.code;
+  });
   const stop = async (patienceMs = 15_000) => {
     send("SIGTERM");
     const timer = setTimeout(() => send("SIGKILL"), patienceMs);
