@@ -66,6 +66,8 @@ const LIMITS: GateLimits = {
   lingerMs: 30_000,
 };
 
+const ORPHANS_MS = 2500;
+
 /**
  * Runs one job and resolves to how it ended; never rejects.
  *
@@ -161,9 +163,9 @@ export async function runGate(launch: Launch, deps: GateDeps): Promise<Outcome> 
     const gone = new AbortController();
     const delivery = deliver(outbox, AbortSignal.any([group.signal, stop.over, gone.signal]));
     group.spawn("linger", (signal) => endLingering(runner, delivery, { clock, limits, signal }));
+    group.spawn("orphans", (signal) => endOrphans(runner, { clock, outbox, signal }));
     const end = await Promise.race([runner.ended, early.promise]);
     logger.info("runner ended", { ...end, ...outbox.waiting });
-    runner.kill();
     outbox.close();
     group.spawn("delivery limit", async (signal) => {
       await clock.sleep(limits.deliveryMs, signal);
@@ -258,6 +260,17 @@ async function endLingering(
   if (options.signal.aborted) return;
   await options.clock.sleep(options.limits.lingerMs, options.signal);
   runner.kill();
+}
+
+/** A cancelled job must not wait for what its steps have started: the runner alone would. */
+async function endOrphans(
+  runner: Runner,
+  options: { readonly clock: Clock; readonly outbox: Outbox; readonly signal: AbortSignal },
+): Promise<void> {
+  while (true) {
+    await options.clock.sleep(ORPHANS_MS, options.signal);
+    if (options.outbox.cancelled) await runner.endOrphans();
+  }
 }
 
 function randomHex(bytes: number): string {

@@ -59,6 +59,8 @@ export interface Outbox {
   readonly started: boolean;
   /** True once the runner's final state is stored here. */
   readonly finalStored: boolean;
+  /** True once the runner is told that the job is cancelled. */
+  readonly cancelled: boolean;
   /** Reports stored but not accepted by the facade. */
   readonly waiting: { readonly rows: number; readonly states: number };
   /** Stores rows; undefined when the spool is full (the runner repeats them). */
@@ -91,7 +93,7 @@ const MAX_ROWS = 1000;
 /** Of one call, so that it passes a reverse proxy that takes 1 MiB. */
 const MAX_BYTES = 512 * 1024;
 const RETRY = { firstMs: 200, maxMs: 5000 };
-const HEARTBEAT_MS = 5000;
+const HEARTBEAT_MS = 3000;
 const REFUSED_RETRY_MS = 2000;
 
 type Progress = "more" | "finished";
@@ -250,6 +252,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     get finalStored() {
       return final !== undefined;
+    },
+    get cancelled() {
+      return cancelled;
     },
     get waiting() {
       return { rows: spool.length, states: states.length + (final === undefined ? 0 : 1) };

@@ -186,13 +186,13 @@ Deno.test("state() tells the runner CANCELLED for any end that Gitea knows", asy
   assert.equal(it.state(Result.UNSPECIFIED).state?.result, Result.CANCELLED);
 });
 
-Deno.test("state() forwards one of the states that say nothing new in 5 s", async () => {
+Deno.test("state() forwards one of the states that say nothing new in 3 s", async () => {
   await using it = setup();
   for (let i = 0; i < 10; i++) {
     it.state(Result.UNSPECIFIED, [Result.SUCCESS]);
     await it.clock.advance(1000);
   }
-  assert.equal(it.facade.states.length, 2);
+  assert.equal(it.facade.states.length, 4);
 });
 
 Deno.test("createOutbox() seals the log only together with the final state", async () => {

@@ -7,7 +7,7 @@ export interface RunnerEnd {
   readonly signal: string | null;
 }
 
-/** The official runner, started once, in a process group of its own. */
+/** The official runner, started once, in a session of its own. */
 export interface Runner extends AsyncDisposable {
   readonly pid: number;
   /** Resolves when the process has ended, whatever its children do. Never rejects. */
@@ -16,9 +16,34 @@ export interface Runner extends AsyncDisposable {
   register(file: string): Promise<void>;
   /** SIGTERM to the runner itself: its steps run on until its `shutdown_timeout`. */
   terminate(): void;
-  /** SIGKILL to its whole process group. Dispose does the same and waits for the end. */
+  /**
+   * SIGKILL to what steps that are over have left running. The runner kills a step's own process
+   * only, then waits for everything that holds its output. Never rejects.
+   */
+  endOrphans(): Promise<void>;
+  /** SIGKILL to it. Dispose does the same, to what its steps left running, too, and waits for the end. */
   kill(): void;
 }
+
+/**
+ * Kills processes of a session: all but its leader, or only those whose parent is not of it. Steps
+ * have process groups of their own, the session they share. A shell, because Deno lets only programs
+ * that may do everything read /proc.
+ */
+const END_SESSION = `
+all=" " rows=""
+for folder in /proc/[0-9]*; do
+  { read -r line <"$folder/stat"; } 2>/dev/null || continue
+  pid=\${folder#/proc/}
+  set -- "$1" "$2" \${line##*) }
+  if [ "$6" = "$1" ]; then all="$all$pid " rows="$rows $pid:$4"; fi
+done
+for row in $rows; do
+  pid=\${row%:*} parent=\${row#*:}
+  [ "$pid" = "$1" ] && continue
+  case "$2 $all" in "orphans "*" $parent "*) continue ;; esac
+  kill -9 "$pid" 2>/dev/null
+done`;
 
 /** What to start. */
 export interface RunnerOptions {
@@ -55,19 +80,35 @@ export function startRunner(options: RunnerOptions): Runner {
     logLines(child.stdout, options.logger),
     logLines(child.stderr, options.logger),
   ]);
-  const ended = child.status.then(({ code, signal }) => ({ code, signal }));
   let alive = true;
-  const kill = () => {
+  const ended = child.status.then(({ code, signal }) => {
+    alive = false;
+    return { code, signal };
+  });
+  const signal = (name: Deno.Signal) => {
+    if (!alive) return;
     try {
-      // The group outlives the runner when a step left something behind.
-      Deno.kill(-child.pid, "SIGKILL");
+      Deno.kill(child.pid, name);
     } catch {
-      // Nobody is left.
+      // It has ended in this moment.
+    }
+  };
+  const endSession = async (which: "all" | "orphans") => {
+    try {
+      await new Deno.Command("/bin/sh", {
+        args: ["-c", END_SESSION, "end-session", String(child.pid), which],
+        clearEnv: true,
+        stdin: "null",
+        stdout: "null",
+        stderr: "null",
+      }).output();
+    } catch (error) {
+      options.logger.warn("what steps left running was not ended", { error });
     }
   };
   return {
     pid: child.pid,
-    ended: ended.finally(() => alive = false),
+    ended,
     async register(file) {
       const writer = child.stdin.getWriter();
       try {
@@ -77,18 +118,13 @@ export function startRunner(options: RunnerOptions): Runner {
         // It has ended already; `ended` says how.
       }
     },
-    terminate() {
-      if (!alive) return;
-      try {
-        Deno.kill(child.pid, "SIGTERM");
-      } catch {
-        // It has ended in this moment.
-      }
-    },
-    kill,
+    terminate: () => signal("SIGTERM"),
+    kill: () => signal("SIGKILL"),
+    endOrphans: () => endSession("orphans"),
     async [Symbol.asyncDispose]() {
-      kill();
+      signal("SIGKILL");
       await ended;
+      await endSession("all");
       await child.stdin.close().catch(() => {});
       // A step that left the group may hold the pipes for ever.
       using patience = options.clock.timeout(PIPES_MS);

@@ -18,7 +18,10 @@ export interface StopWatch extends Disposable {
   /** Throws a {@link GateEnd} if somebody asked. */
   throwIfAsked(): void;
   /** Waits to be asked, tells the facade, then ends the runner. Rejects with the signal's reason. */
-  run(runner: Pick<Runner, "terminate" | "kill">, signal: AbortSignal): Promise<void>;
+  run(
+    runner: Pick<Runner, "terminate" | "endOrphans" | "kill">,
+    signal: AbortSignal,
+  ): Promise<void>;
 }
 
 /** What it works with. */
@@ -33,6 +36,7 @@ export interface StopDeps {
 
 /** Shares of the grace period. What follows the kill is for the delivery. */
 const SHUTDOWN = 0.5;
+const ORPHANS = 0.1;
 const KILL = 0.75;
 const OVER = 0.92;
 const MAX_SHUTDOWN_MS = 60_000;
@@ -40,6 +44,7 @@ const MAX_SHUTDOWN_MS = 60_000;
 /** Watches `stop`; dispose it to free its timer. */
 export function watchStop(deps: StopDeps): StopWatch {
   const { stop, clock, graceMs } = deps;
+  const shutdownMs = Math.min(MAX_SHUTDOWN_MS, graceMs * SHUTDOWN);
   const over = new AbortController();
   const timers = new DisposableStack();
   let askedAt = 0;
@@ -55,7 +60,7 @@ export function watchStop(deps: StopDeps): StopWatch {
   return {
     asked: stop,
     over: over.signal,
-    shutdownMs: Math.min(MAX_SHUTDOWN_MS, graceMs * SHUTDOWN),
+    shutdownMs,
     get why() {
       return stop.aborted ? whyOf(stop) : undefined;
     },
@@ -73,7 +78,11 @@ export function watchStop(deps: StopDeps): StopWatch {
         signal: AbortSignal.any([signal, limit.signal]),
       }).catch(() => signal.throwIfAborted());
       runner.terminate();
-      await clock.sleep(Math.max(0, askedAt + graceMs * KILL - clock.monotonic()), signal);
+      const until = (ms: number) =>
+        clock.sleep(Math.max(0, askedAt + ms - clock.monotonic()), signal);
+      await until(shutdownMs + graceMs * ORPHANS);
+      await runner.endOrphans();
+      await until(graceMs * KILL);
       runner.kill();
     },
     [Symbol.dispose]: () => timers.dispose(),

@@ -1,6 +1,6 @@
 /**
  * The identity gate with the official runner beside a facade of the test; needs no Gitea. Run it by
- * itself: `deno run -A tests/e2e/executor_official.ts`, with `gitea-runner` on PATH.
+ * itself: `deno run -A tests/e2e/executor_official.ts [TEXT IN THE NAME]`, with `gitea-runner` on PATH.
  */
 import assert from "node:assert/strict";
 import { findRunner, installExecutor } from "../../embedded/executor_image.ts";
@@ -54,6 +54,19 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
   });
   assert.equal(image.runner, "official");
   await Deno.mkdir(`${folder}/home`);
+  const started: Deno.ChildProcess[] = [];
+  await using _ended = {
+    async [Symbol.asyncDispose]() {
+      for (const child of started) {
+        try {
+          child.kill("SIGKILL");
+        } catch {
+          // It has ended, as it should.
+        }
+        await child.status;
+      }
+    },
+  };
   await use({
     facade,
     start(scripts, { giteaUrl = "http://127.1:65530", graceSeconds = 60 } = {}) {
@@ -82,6 +95,7 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
         stdout: "null",
         stderr: Deno.env.get("VERBOSE") === "yes" ? "inherit" : "null",
       }).spawn();
+      started.push(child);
       return {
         exit: child.status.then((status) => status.code),
         terminate: () => child.kill("SIGTERM"),
@@ -154,13 +168,16 @@ const cases: Readonly<Record<string, (world: World) => Promise<void>>> = {
   },
 };
 
-/** Runs all cases; throws at the first that fails. */
-export async function runOfficialExecutorCases(say: (line: string) => void): Promise<void> {
+/** Runs all cases with `only` in their name; throws at the first that fails. */
+export async function runOfficialExecutorCases(
+  say: (line: string) => void,
+  only = "",
+): Promise<void> {
   if (await findRunner(PATH) === null) {
     throw new Error("Run the official runner's cases: no gitea-runner on PATH");
   }
   for (const [name, run] of Object.entries(cases)) {
-    if (Deno.env.get("ONLY") !== undefined && !name.includes(Deno.env.get("ONLY") ?? "")) continue;
+    if (!name.includes(only)) continue;
     const started = performance.now();
     await withWorld(run);
     say(`ok ${name} (${Math.round(performance.now() - started)} ms)`);
@@ -169,5 +186,8 @@ export async function runOfficialExecutorCases(say: (line: string) => void): Pro
 
 if (import.meta.main) {
   const encoder = new TextEncoder();
-  await runOfficialExecutorCases((line) => void Deno.stdout.writeSync(encoder.encode(`${line}\n`)));
+  await runOfficialExecutorCases(
+    (line) => void Deno.stdout.writeSync(encoder.encode(`${line}\n`)),
+    Deno.args[0],
+  );
 }
