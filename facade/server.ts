@@ -3,6 +3,7 @@ import { timingSafeEqual } from "node:crypto";
 import http2 from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../lib/clock.ts";
+import { deferDestroy } from "../lib/http2_session.ts";
 import type { Logger } from "../lib/logger.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import {
@@ -174,6 +175,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     socket.on("error", (error: unknown) => logger.debug("connection failed", { error }));
     socket.once("close", () => sockets.delete(socket));
   });
+  server.on("session", deferDestroy);
   server.on("tlsClientError", (error) => logger.debug("TLS refused", { error }));
   server.on("sessionError", (error) => logger.debug("HTTP/2 session failed", { error }));
   setup.defer(() => close(server, sockets));

@@ -1,6 +1,7 @@
 import http2 from "node:http2";
 import https from "node:https";
 import type { Svid } from "../clients/spiffe/workload_api.ts";
+import { deferDestroy } from "../lib/http2_session.ts";
 
 /** What the self test found. */
 export interface SelfTest {
@@ -70,6 +71,7 @@ function callHttp2({ host, port, svid, nonce }: Target): Promise<number> {
       // An SVID has no host name; that it is ours is known by its CA and by the nonce.
       checkServerIdentity: () => undefined,
     });
+    deferDestroy(session);
     const timer = setTimeout(() => fail(new Error("no answer")), LIMIT_MS);
     const fail = (error: Error) => {
       clearTimeout(timer);

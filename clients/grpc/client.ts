@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
+import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
 
@@ -26,6 +27,7 @@ export interface GrpcClient extends Disposable {
  * peer's credentials are the protection.
  */
 export function openUnixClient(path: string): GrpcClient {
+  deferDestroyEverywhere();
   const client = new Client(`unix:${path}`, credentials.createInsecure(), {
     // A server on this machine comes back within moments; the default waits up to two minutes.
     "grpc.initial_reconnect_backoff_ms": 100,

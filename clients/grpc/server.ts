@@ -6,6 +6,7 @@ import {
   type ServiceDefinition,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError, grpcNumber } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
 
@@ -46,6 +47,7 @@ export async function serveUnix(
   path: string,
   handlers: readonly StreamHandler[],
 ): Promise<AsyncDisposable> {
+  deferDestroyEverywhere();
   const server = new Server();
   const closing = new AbortController();
   const services: GrpcStreams = {

@@ -1,0 +1,23 @@
+import { serveUnix, streamHandler } from "../../clients/grpc/server.ts";
+import type { Method } from "../../clients/grpc/method.ts";
+
+const bytes = {
+  encode: (value: Uint8Array) => value,
+  decode: (value: Uint8Array) => new Uint8Array(value),
+};
+
+/** Answers with the request, and keeps the stream open. */
+export const repeat: Method<Uint8Array, Uint8Array> = {
+  path: "/test.Echo/Repeat",
+  request: bytes,
+  response: bytes,
+};
+
+if (import.meta.main) {
+  await serveUnix(Deno.args[0] ?? "", [
+    streamHandler(repeat, async function* (request, { signal }) {
+      yield request;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    }),
+  ]);
+}
