@@ -14,6 +14,7 @@ import { checkBurst } from "./burst.ts";
 import { startOfficialRunner } from "./by_official_runner.ts";
 import { prepareProduct, type ProductBase, startProduct } from "./by_product.ts";
 import { checkCleanStop } from "./clean_stop.ts";
+import { checkFurtherPrograms } from "./further_programs.ts";
 import { type Grounds, prepareGrounds } from "./grounds.ts";
 import { bareScenarios } from "./expectations.ts";
 import { checkIdleRequests } from "./idle_requests.ts";
@@ -22,6 +23,8 @@ import { checkPlantedSecret, checkSearchFindsPlainEnvelope } from "./planted_sec
 import { createReport, type Report } from "./report.ts";
 import { playScenarios } from "./scenarios.ts";
 
+/** For the product to end when the tests are interrupted. */
+const stopPatienceMs = 12_000;
 const scenarioTimeoutMs = 240_000;
 const tableCapacity = 4;
 const burstCapacity = 4;
@@ -92,6 +95,7 @@ async function product(stage: Stage): Promise<void> {
   await bareSelfHosted(stage, base);
   await checkIdleRequests(base, { report, controllerProxy });
   await checkOneRunner(grounds, report, "after");
+  await checkFurtherPrograms(peers, { report, signal });
 }
 
 async function runsOfTheTable(
@@ -166,15 +170,25 @@ async function checkOneRunner(grounds: Grounds, report: Report, when: string): P
   });
 }
 
-/** Rejects with the signal's reason as soon as it aborts, so that everything open is closed. */
+/**
+ * Rejects with the signal's reason when it has aborted and the work has ended, or has had its time:
+ * what the signal stops shall still find its servers.
+ */
 async function stopped(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
+  const timers: ReturnType<typeof setTimeout>[] = [];
+  const abort = () => {
+    const reject = () => aborted.reject(signal.reason);
+    work.then(reject, reject);
+    timers.push(setTimeout(reject, stopPatienceMs));
+  };
   signal.addEventListener("abort", abort, { once: true });
   try {
     await Promise.race([work, aborted.promise]);
+    signal.throwIfAborted();
   } finally {
     signal.removeEventListener("abort", abort);
+    for (const timer of timers) clearTimeout(timer);
   }
 }
 
