@@ -12,6 +12,8 @@ export interface ControllerProcess extends AsyncDisposable {
   readonly origin: string;
   /** Resident memory of the controller alone, MiB. */
   residentMiB(): Promise<number>;
+  /** The work's outcome; rejects at once, with the log's end, should the controller end before. */
+  watch<T>(work: Promise<T>): Promise<T>;
 }
 
 /**
@@ -53,6 +55,11 @@ export async function startController(
       ...options.env,
     },
   });
+  const crash = process.exited.then(async (code) => {
+    throw new Error(`Run the controller: it ended with ${code}\n${await process.tail(15)}`);
+  });
+  // A wanted end is nobody's error.
+  crash.catch(() => undefined);
   const controller: ControllerProcess = {
     process,
     origin,
@@ -60,15 +67,11 @@ export async function startController(
       const status = await Deno.readTextFile(`/proc/${process.pid}/status`);
       return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) / 1024;
     },
+    watch: (work) => Promise.race([work, crash]),
     async [Symbol.asyncDispose]() {
       await process.stop(20_000);
     },
   };
-  const crash = process.exited.then(async (code) => {
-    throw new Error(`Start the controller: it ended with ${code}\n${await process.tail(15)}`);
-  });
-  // Looked at in the race below only; a later end is the owner's to see.
-  crash.catch(() => undefined);
   try {
     const ready = async () => {
       const response = await fetch(`${origin}/readyz`);
@@ -76,7 +79,8 @@ export async function startController(
       return response.ok;
     };
     const isReady = () => ready().catch(() => false);
-    await Promise.race([eventually(isReady, { what: "the controller", timeoutMs: 60_000 }), crash]);
+    const up = eventually(isReady, { what: "the controller", timeoutMs: 60_000 });
+    await controller.watch(up);
   } catch (error) {
     await controller[Symbol.asyncDispose]();
     throw error;

@@ -23,7 +23,7 @@ export async function benchDispatch(options: { readonly runs: number }): Promise
   for (let i = 0; i < options.runs; i++) {
     for (const side of ["alone", "ours"] as const) {
       await pause(2_000 + Math.random() * 4_000);
-      const ms = await timeToFirstStep(jobs, `first-${side}`);
+      const ms = await ours.watch(timeToFirstStep(jobs, `first-${side}`));
       samples[side].push(ms);
       say(`dispatch ${i + 1}/${options.runs} ${side}: ${ms} ms`);
     }

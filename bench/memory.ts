@@ -1,5 +1,5 @@
-import { startController } from "./controller_process.ts";
-import { pause, say, startRealJobs } from "./real_jobs.ts";
+import { type ControllerProcess, startController } from "./controller_process.ts";
+import { pause, type RealJobs, say, startRealJobs } from "./real_jobs.ts";
 import type { Row } from "./report.ts";
 
 const BOUND_MIB = 200;
@@ -26,6 +26,26 @@ export async function benchMemory(options: { readonly executors: number }): Prom
   await pause(3_000);
   const idle = await ours.residentMiB();
   say(`memory idle: ${idle.toFixed(0)} MiB`);
+  const { busy, after } = await ours.watch(hold(jobs, ours, executors));
+  const each = (busy - idle) / executors;
+  return {
+    what: `memory at ${executors} executors`,
+    unit: "MiB",
+    referenceName: "the same process idle",
+    reference: idle,
+    ours: busy,
+    bound: { kind: "at_most", value: BOUND_MIB, of: "ours" },
+    notes: [
+      `${(each * 1024).toFixed(0)} KiB per executor, so about ${
+        (idle + each * BOUND_EXECUTORS).toFixed(0)
+      } MiB at ${BOUND_EXECUTORS} (bound there: ${BOUND_MIB})`,
+      `${after.toFixed(0)} MiB after the last job`,
+    ],
+  };
+}
+
+/** Runs the jobs; resolves to the most memory while all of them run, and to that after the last. */
+async function hold(jobs: RealJobs, ours: ControllerProcess, executors: number) {
   const { run } = await jobs.dispatch("hold-ours");
   const end = performance.now() + 300_000;
   while ((await jobs.stepTimes(run)).length < executors) {
@@ -42,20 +62,5 @@ export async function benchMemory(options: { readonly executors: number }): Prom
   await Deno.writeTextFile(`${jobs.peers.folder}/times/stop`, "");
   await jobs.done(run, 300_000);
   await pause(3_000);
-  const after = await ours.residentMiB();
-  const each = (busy - idle) / executors;
-  return {
-    what: `memory at ${executors} executors`,
-    unit: "MiB",
-    referenceName: "the same process idle",
-    reference: idle,
-    ours: busy,
-    bound: { kind: "at_most", value: BOUND_MIB, of: "ours" },
-    notes: [
-      `${(each * 1024).toFixed(0)} KiB per executor, so about ${
-        (idle + each * BOUND_EXECUTORS).toFixed(0)
-      } MiB at ${BOUND_EXECUTORS} (bound there: ${BOUND_MIB})`,
-      `${after.toFixed(0)} MiB after the last job`,
-    ],
-  };
+  return { busy, after: await ours.residentMiB() };
 }

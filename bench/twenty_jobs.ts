@@ -17,7 +17,7 @@ const STEPS = (times: string) =>
 export async function benchTwentyJobs(options: { readonly rounds: number }): Promise<Row> {
   await using jobs = await startRealJobs({ twenty: STEPS });
   await using _alone = await startOfficialRunner(jobs, { label: ALONE, capacity: CAPACITY });
-  await using _ours = await startController(jobs, {
+  await using ours = await startController(jobs, {
     name: "ours",
     port: jobs.peers.port(0),
     capacity: CAPACITY,
@@ -27,7 +27,7 @@ export async function benchTwentyJobs(options: { readonly rounds: number }): Pro
     for (const side of ["alone", "ours"] as const) {
       await pause(2_000 + Math.random() * 2_000);
       const { run, at } = await jobs.dispatch(`twenty-${side}`);
-      await jobs.done(run, 180_000);
+      await ours.watch(jobs.done(run, 180_000));
       const seconds = (Date.now() - at) / 1_000;
       const started = (await jobs.stepTimes(run)).length;
       if (started !== JOBS) throw new Error(`Run ${run}: ${started} of ${JOBS} jobs wrote a time`);
