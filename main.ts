@@ -22,9 +22,10 @@ async function main(): Promise<number> {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: hostname(),
     isRoot,
+    isTerminal: Deno.stderr.isTerminal(),
   });
   if (parsed.kind === "faults") {
-    Deno.stderr.writeSync(new TextEncoder().encode(formatFaults(parsed.faults)));
+    say(formatFaults(parsed.faults));
     return CONFIG_EXIT_CODE;
   }
   const { config } = parsed;
@@ -47,12 +48,18 @@ async function main(): Promise<number> {
       clock: systemClock,
       random: Math.random,
       logger,
+      announce: config.log.format === "pretty" ? say : () => {},
     }, stop.signal);
     return EXIT.stopped;
   } catch (error) {
     logger.error("runner stopped", { component: "scheduler", error });
     return error instanceof LeadershipLost ? EXIT.leadershipLost : EXIT.failed;
   }
+}
+
+/** Words for people, beside the log. */
+function say(text: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(text));
 }
 
 if (import.meta.main) Deno.exit(await main());

@@ -57,7 +57,7 @@ export async function findNatsServer(options: FindNatsOptions): Promise<NatsProg
     if (version.kind === "unusable") reasons.push(`"${path}": ${version.why}`);
   }
   if (reasons.length === 0) reasons.push("none on PATH");
-  await Deno.mkdir(cacheDir, { recursive: true });
+  await Deno.mkdir(cacheDir, { recursive: true, mode: 0o700 });
   for (const { origin, steps, result } of waysOf(options)) {
     const draft = await Deno.makeTempDir({ dir: cacheDir, prefix: "fetch-" });
     try {

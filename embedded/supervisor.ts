@@ -88,7 +88,14 @@ export function createSupervisor(
     await boundLog(log);
     // The shell becomes the program: the pid is its own, and its output needs no reader.
     const child = new Deno.Command("/bin/sh", {
-      args: ["-c", 'log=$1; shift; exec "$@" >>"$log" 2>&1', "sh", log, program, ...args],
+      args: [
+        "-c",
+        'umask 077; log=$1; shift; exec "$@" >>"$log" 2>&1',
+        "sh",
+        log,
+        program,
+        ...args,
+      ],
       clearEnv: true,
       env: { ...spec.env },
       ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),

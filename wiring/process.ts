@@ -15,6 +15,8 @@ export interface ProcessContext {
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
+  /** Says something to a person at the terminal; does nothing where there is none. */
+  announce(text: string): void;
 }
 
 /** A clean stop of the embedded profile gives its executors this long to end. */
@@ -39,7 +41,9 @@ export async function runProcess(
     const parts = await supplyParts(config, { ...context, stack }, signal);
     const around = { config, version, logger, clock, random, recorder, views, sources };
     const controller = stack.use(await startController(parts, around, signal));
-    logger.info("controller is up", { gitea: parts.gitea.url });
+    logger.info("controller is up", { dashboard: pages.url, gitea: parts.gitea.url });
+    const ending = config.profile === "embedded" ? "   Ctrl-C ends everything" : "";
+    context.announce(`\n  The dashboard is at ${pages.url}${ending}\n\n`);
     await controller.run(signal);
     if (config.profile === "embedded") {
       using limit = clock.timeout(FAREWELL_MS);

@@ -7,7 +7,7 @@ import { startTrustDomain } from "../embedded/trust_domain.ts";
 import { enabledBackends, type Parts } from "./controller.ts";
 import { createProcessBackends } from "./process_backends.ts";
 import type { ProcessContext } from "./process.ts";
-import { runtimeDirectory } from "./runtime_directory.ts";
+import { leaveRuntimeDirectory, runtimeDirectory } from "./runtime_directory.ts";
 import { createSupplies } from "./supplies.ts";
 
 /**
@@ -23,6 +23,10 @@ export async function supplyParts(
   await Deno.mkdir(config.stateDir, { recursive: true, mode: 0o700 });
   const supplies = await createSupplies(config, context);
   const directory = await runtimeDirectory(config.stateDir, { otherUsers: isRoot });
+  const backendNames = enabledBackends(config);
+  stack.defer(() =>
+    leaveRuntimeDirectory(directory, { otherUsers: isRoot, backends: backendNames })
+  );
   const { trustDomain } = config.spiffe;
   const facadeSpiffeId = config.facade.spiffeId ??
     `spiffe://${trustDomain}/gitea-dynamic-runner/facade`;
@@ -50,7 +54,7 @@ export async function supplyParts(
     identity = domain;
     endpointSocket = await domain.endpointFor(facadeSpiffeId);
   }
-  const backends = await createProcessBackends(enabledBackends(config), {
+  const backends = await createProcessBackends(backendNames, {
     config,
     directory,
     identity,

@@ -16,6 +16,8 @@ export interface Machine {
   readonly hostname: string;
   /** True when this process may give each process executor a user of its own. */
   readonly isRoot: boolean;
+  /** True when a person reads the log: stderr is a terminal. */
+  readonly isTerminal?: boolean;
 }
 
 /** The configuration, or everything that is wrong with it. `warnings` are sentences for people. */
@@ -90,7 +92,7 @@ export function parseConfig(
       parse: (text) => text.includes("\0") ? undefined : text.replace(/(.)\/+$/, "$1"),
     }),
     admin: adminOf(reader, basics),
-    log: logOf(reader),
+    log: logOf(reader, { profile, isTerminal: machine.isTerminal ?? false }),
   };
   const warnings = [...unknownVariables(Object.keys(env)), ...notYet(reader)];
   if (reader.faults.length > 0) return { kind: "faults", faults: reader.faults, warnings };

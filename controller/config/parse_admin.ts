@@ -54,14 +54,17 @@ export function leaderOf(
   return { leaderElection, hostname: hostname ?? machineName };
 }
 
-/** The log. */
-export function logOf(reader: Reader): Config["log"] {
+/** The log; for people where one sits at the terminal of an embedded profile. */
+export function logOf(
+  reader: Reader,
+  { profile, isTerminal }: { readonly profile: Config["profile"]; readonly isTerminal: boolean },
+): Config["log"] {
   return {
     level: reader.value("LOG_LEVEL", "info", {
       allowed: "debug, info, warn or error",
       parse: oneOf(["debug", "info", "warn", "error"]),
     }),
-    format: reader.value("LOG_FORMAT", "json", {
+    format: reader.value("LOG_FORMAT", profile === "embedded" && isTerminal ? "pretty" : "json", {
       allowed: "json or pretty",
       parse: oneOf(["json", "pretty"]),
     }),
