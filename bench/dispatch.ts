@@ -1,5 +1,6 @@
 import { startController } from "./controller_process.ts";
 import { startOfficialRunner } from "./official_runner.ts";
+import { phasesOf } from "./phases.ts";
 import { ALONE, pause, type RealJobs, say, startRealJobs } from "./real_jobs.ts";
 import { percentile, type Row, spread } from "./report.ts";
 
@@ -50,21 +51,4 @@ async function timeToFirstStep(jobs: RealJobs, workflow: string): Promise<number
   const [first] = await jobs.stepTimes(run);
   if (first === undefined) throw new Error(`Read the time of run ${run}: its step wrote none`);
   return first - at;
-}
-
-/** Where the time goes: the median of each phase of the jobs that the controller has run. */
-async function phasesOf(origin: string): Promise<string> {
-  const get = async (path: string) => await (await fetch(`${origin}/api/v1${path}`)).json();
-  const { items } = await get("/assignments?limit=100") as { items: { id: string }[] };
-  const times = new Map<string, number[]>();
-  for (const { id } of items) {
-    const { phases } = await get(`/assignments/${id}`) as {
-      phases: { name: string; durationMs: number | null }[];
-    };
-    for (const { name, durationMs } of phases) {
-      if (durationMs !== null) times.set(name, [...times.get(name) ?? [], durationMs]);
-    }
-  }
-  const medians = [...times].map(([name, ms]) => `${name} ${percentile(ms, 0.5).toFixed(0)} ms`);
-  return medians.join(", ");
 }

@@ -17,7 +17,7 @@ const wanted = Deno.args.filter((arg) => !arg.startsWith("-"));
 const benches: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   handover: () => benchHandOver({ jobs: quick ? 200 : 500, rounds: quick ? 3 : 9 }),
   dispatch: async () => [await benchDispatch({ runs: quick ? 5 : 20 })],
-  twenty_jobs: async () => [await benchTwentyJobs({ rounds: quick ? 1 : 3 })],
+  twenty_jobs: () => benchTwentyJobs({ rounds: quick ? 1 : 3 }),
   update_log: () => benchUpdateLog({ batches: quick ? 100 : 500 }),
   memory: async () => [await benchMemory({ executors: quick ? 10 : 50 })],
 };
