@@ -17,7 +17,7 @@ import type {
 } from "../controller/views.ts";
 import { schemaOf } from "./schema_of.ts";
 
-/** The shapes of controller/views.ts as schemas: the compiler holds both equal. */
+// The shapes of controller/views.ts as schemas: the compiler holds both equal (schema_of.ts).
 
 const time = z.string().openapi({ format: "date-time", example: "2027-01-15T08:00:00.000Z" });
 const count = z.int().min(0);
@@ -31,7 +31,7 @@ export const assignmentIdSchema = z.custom<AssignmentId>(
 
 /** `pod` or `vm`. */
 export const backendNameSchema = z.enum(BACKENDS);
-/** Names of states. */
+/** Names of the states of controller/model/state.ts. */
 export const stateNameSchema = z.enum([
   "stored",
   "admitted",
@@ -47,6 +47,7 @@ export const stateNameSchema = z.enum([
 const reasonSchema = z.enum(REASONS);
 const resultSchema = z.enum(["success", "failure", "cancelled", "skipped"]);
 
+/** A server that the controller needs: is it there, since when, how old the last news of it is. */
 export const sourceSchema = schemaOf<SourceView>()(
   z.object({
     state: z.enum(["up", "down", "degraded", "unused", "unknown"]),
@@ -56,6 +57,7 @@ export const sourceSchema = schemaOf<SourceView>()(
   }).openapi("Source"),
 );
 
+/** Who leads, and the replicas beside it. */
 export const leaderSchema = schemaOf<LeaderView>()(
   z.object({
     mode: z.enum(["kubernetes", "none"]),
@@ -78,6 +80,7 @@ export const leaderSchema = schemaOf<LeaderView>()(
 
 const note = { by: z.string(), at: time, note: z.string() };
 
+/** One backend: its slots and what waits for them. */
 export const backendSchema = schemaOf<BackendView>()(
   z.object({
     name: backendNameSchema,
@@ -130,6 +133,7 @@ const assignmentShape = z.object({
   epoch: count.nullable(),
 });
 
+/** One job as it stands now. */
 export const assignmentSchema = schemaOf<AssignmentView>()(assignmentShape.openapi("Assignment"));
 
 const eventShape = z.object({
@@ -156,6 +160,7 @@ const phaseSchema = schemaOf<PhaseView>()(
   }).openapi("Phase"),
 );
 
+/** One job with its history, its phases and the last lines of its log. */
 export const assignmentDetailSchema = schemaOf<AssignmentDetailView>()(
   assignmentShape.extend({
     events: z.array(eventSchema).readonly(),
@@ -164,6 +169,7 @@ export const assignmentDetailSchema = schemaOf<AssignmentDetailView>()(
   }).openapi("AssignmentDetail"),
 );
 
+/** One executor, whether a job of ours is in it or not. */
 export const executorSchema = schemaOf<ExecutorView>()(
   z.object({
     name: z.string(),
@@ -183,6 +189,7 @@ export const executorSchema = schemaOf<ExecutorView>()(
   }).openapi("Executor"),
 );
 
+/** One event of any job. */
 export const historySchema = schemaOf<HistoryEntryView>()(
   eventShape.extend({
     assignmentId: z.string(),
@@ -190,6 +197,7 @@ export const historySchema = schemaOf<HistoryEntryView>()(
   }).openapi("HistoryEntry"),
 );
 
+/** One operator action, done or refused. */
 export const auditSchema = schemaOf<AuditView>()(
   z.object({
     id: z.string(),
@@ -207,6 +215,7 @@ export const auditSchema = schemaOf<AuditView>()(
   }).openapi("AuditEntry"),
 );
 
+/** One long operator action and how far it is. */
 export const operationSchema = schemaOf<OperationView>()(
   z.object({
     id: z.string(),
@@ -222,6 +231,7 @@ export const operationSchema = schemaOf<OperationView>()(
   }).openapi("Operation"),
 );
 
+/** Everything at a glance. */
 export const statusSchema = schemaOf<StatusView>()(
   z.object({
     version: z.string(),
@@ -237,6 +247,7 @@ export const statusSchema = schemaOf<StatusView>()(
   }).openapi("Status"),
 );
 
+/** An error as `application/problem+json` (RFC 9457), with the id that the log names too. */
 export const problemSchema = z.object({
   type: z.string(),
   title: z.string(),

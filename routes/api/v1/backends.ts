@@ -2,6 +2,7 @@ import { defineApi } from "../../../web/define.ts";
 import { noInput, pageOf } from "../../../web/query.ts";
 import { backendSchema } from "../../../web/schemas.ts";
 
+/** All backends with their slots. */
 export default defineApi({
   path: "/api/v1/backends",
   summary: "All backends with their slots",

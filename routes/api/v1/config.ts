@@ -1,6 +1,7 @@
 import { defineApi } from "../../../web/define.ts";
 import { configSchema, noInput } from "../../../web/query.ts";
 
+/** The configuration in effect, without secrets. */
 export default defineApi({
   path: "/api/v1/config",
   summary: "Effective configuration without secrets: variable to value",

@@ -2,6 +2,7 @@ import { defineApi, foundPage } from "../../../web/define.ts";
 import { noInput, pageOf, pageQuery } from "../../../web/query.ts";
 import { historySchema } from "../../../web/schemas.ts";
 
+/** What happened to all assignments, newest first. */
 export default defineApi({
   path: "/api/v1/history",
   summary: "What happened to all assignments, newest first",

@@ -2,6 +2,7 @@ import { defineApi } from "../../../../web/define.ts";
 import { assignmentParams, noInput } from "../../../../web/query.ts";
 import { assignmentDetailSchema } from "../../../../web/schemas.ts";
 
+/** One assignment with its events, phases and last lines. */
 export default defineApi({
   path: "/api/v1/assignments/:id",
   summary: "One assignment with its events, phases and last lines",

@@ -2,6 +2,7 @@ import { defineApi } from "../../../../web/define.ts";
 import { backendParams, noInput } from "../../../../web/query.ts";
 import { backendSchema } from "../../../../web/schemas.ts";
 
+/** One backend with its slots. */
 export default defineApi({
   path: "/api/v1/backends/:name",
   summary: "One backend with its slots",

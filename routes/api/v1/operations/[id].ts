@@ -2,6 +2,7 @@ import { defineApi } from "../../../../web/define.ts";
 import { noInput, operationParams } from "../../../../web/query.ts";
 import { operationSchema } from "../../../../web/schemas.ts";
 
+/** One operation: who, what, progress, result. */
 export default defineApi({
   path: "/api/v1/operations/:id",
   summary: "One operation: who, what, progress, result",
