@@ -29,12 +29,12 @@ Deno.test("formatReport() shows ratio, bound and verdict", () => {
   assert.match(report, /- hand-over: window 16\n/);
 });
 
-Deno.test("figure() keeps three digits", () => {
+Deno.test("figure() keeps three digits, and zero as it is", () => {
   assert.deepEqual([1234.5, 12.34, 0.1234, 0, NaN].map(figure), [
     "1235",
     "12.3",
     "0.123",
-    "0.00",
+    "0",
     "none",
   ]);
 });
