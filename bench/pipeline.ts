@@ -141,7 +141,7 @@ export async function startPipeline(
     gitea,
     queue,
     place: createPlace(codec, { trustDomain: TRUST_DOMAIN, defaultBackend: null }),
-    settlePermanent: (id, detail) => Promise.reject(new Error(`Task ${id}: ${detail}`)),
+    settlePermanent: ({ taskId, detail }) => Promise.reject(new Error(`Task ${taskId}: ${detail}`)),
     onStored: engine.stored,
     labels: () => ["self-hosted", "pod"],
     labelsChanged: (signal) =>

@@ -1,11 +1,14 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Entry } from "./entry.ts";
-import type { StoredEntry } from "./journal.ts";
+import { tellChanges } from "./changes.ts";
+import { createFailureLog } from "./failure_log.ts";
+import type { JournalEntry, StoredEntry } from "./journal.ts";
+import { journalView } from "./journal_view.ts";
 import type { Ledger } from "./ledger.ts";
 import { type AssignmentId, type BackendName, BACKENDS } from "./model/ids.ts";
-import type { ReasonCode, Result } from "./model/reason.ts";
-import { holdsSlot, stateName } from "./model/state.ts";
-import { phasesOf, type PhaseStatistics } from "./phases.ts";
+import { stateName } from "./model/state.ts";
+import { byAge, pageAfter } from "./paging.ts";
+import type { PhaseStatistics } from "./phases.ts";
 import type { Pool } from "./pool.ts";
 import type { QueueCounts } from "./queue.ts";
 import type { ControlFlags } from "./records.ts";
@@ -16,14 +19,11 @@ import {
   eventViews,
   executorView,
   iso,
-  phaseViews,
   strangerView,
 } from "./view_of.ts";
 import type {
   AssignmentDetailView,
-  AssignmentView,
   BackendView,
-  Change,
   ExecutorView,
   LeaderView,
   Page,
@@ -64,39 +64,54 @@ export function createBoard(deps: {
 }): Views {
   const { ledger, from, statistics } = deps;
 
-  const waitingIn = (backend: BackendName): Entry[] =>
-    [...ledger.entries()]
-      .filter((e) => e.info.backend === backend && e.state.kind === "stored")
-      .sort((a, b) => order(a) - order(b));
+  const failures = createFailureLog(deps.clock);
+  const counted = new WeakSet<Entry>();
+  ledger.subscribe((entry) => {
+    if (entry.state.kind !== "cleaned" || counted.has(entry)) return;
+    counted.add(entry);
+    if (entry.result === "failure" && entry.reason !== null) {
+      failures.add(entry.info.backend, entry.reason.code);
+    }
+  }, new AbortController().signal);
 
   /** Places among those that wait, computed once per list. */
   const positions = (): ReadonlyMap<AssignmentId, number> => {
     const places = new Map<AssignmentId, number>();
     for (const backend of BACKENDS) {
-      waitingIn(backend).forEach((entry, i) => places.set(entry.info.id, i + 1));
+      const waiting = [...ledger.inState(backend, "stored")].sort(byAge);
+      waiting.forEach((entry, i) => places.set(entry.info.id, i + 1));
     }
     return places;
   };
 
+  const positionOf = (entry: Entry): number | null => {
+    if (entry.state.kind !== "stored") return null;
+    let position = 1;
+    for (const other of ledger.inState(entry.info.backend, "stored")) {
+      if (byAge(other, entry) < 0) position++;
+    }
+    return position;
+  };
+
+  /** Costs as much as there are slots, however many wait: it is made at every change of a state. */
   const backendView = (name: BackendName): BackendView => {
-    const entries = [...ledger.entries()].filter((e) => e.info.backend === name);
     const pool = deps.pools[name];
     const used = pool.holders().size;
+    const unknown = pool.unknown();
     const flags = from.flags(name);
     const counts = from.counts(name);
-    const strangers = from.strangers(name).filter((s) => s.ownership === "unknown");
-    const start = statistics.of(name, "to_start");
+    const count = (kind: Entry["state"]["kind"]) => ledger.inState(name, kind).size;
+    const holders = [...pool.holders()].flatMap((id) => ledger.get(id) ?? []);
     return {
       name,
       label: from.label(name),
       capacity: pool.capacity(),
       used,
-      free: Math.max(0, pool.capacity() - used),
-      waiting: entries.filter((e) => e.state.kind === "stored").length,
-      running:
-        entries.filter((e) => e.state.kind === "running" || e.state.kind === "claimed").length,
-      parked: entries.filter((e) => e.state.kind === "parked").length,
-      unknown: strangers.length,
+      free: Math.max(0, pool.capacity() - used - unknown),
+      waiting: count("stored"),
+      running: count("running") + count("claimed"),
+      parked: count("parked"),
+      unknown,
       numPending: counts?.numPending ?? null,
       numAckPending: counts?.numAckPending ?? null,
       cordoned: flags.cordon === null
@@ -110,9 +125,9 @@ export function createBoard(deps: {
         remaining: used,
         hold: flags.drain.hold,
       },
-      startMs: start,
-      failures: failuresOf(entries),
-      slots: entries.filter((e) => holdsSlot(e.state)).map((e) => ({
+      startMs: statistics.of(name, "to_start"),
+      failures: failures.of(name),
+      slots: holders.map((e) => ({
         assignmentId: e.info.id,
         executor: e.executor?.name ?? null,
         state: stateName(e.state),
@@ -134,24 +149,24 @@ export function createBoard(deps: {
     backends: () => from.enabled.map(backendView),
     backend: (name) => from.enabled.includes(name) ? backendView(name) : undefined,
     assignments(query) {
-      const ended = query.state === "cleaned" || query.state === "invalid";
+      const newestFirst = query.state === "cleaned" || query.state === "invalid";
       const repository = query.repository?.toLowerCase();
+      const order = newestFirst ? (a: Entry, b: Entry) => byAge(b, a) : byAge;
       const entries = [...ledger.entries()]
         .filter((e) => query.backend === undefined || e.info.backend === query.backend)
         .filter((e) => query.state === undefined || stateName(e.state) === query.state)
         .filter((e) => repository === undefined || e.info.repository.toLowerCase() === repository)
-        .sort((a, b) => ended ? order(b) - order(a) : order(a) - order(b));
+        .sort(order);
+      const page = pageAfter(entries, query, newestFirst);
       const places = positions();
-      const page = pageOf(entries, query);
       const items = page.items.map((e) => assignmentView(e, places.get(e.info.id) ?? null));
       return Promise.resolve({ ...page, items });
     },
     async assignment(id) {
       const entry = ledger.get(id);
-      if (entry !== undefined) {
-        return detailView(entry, positions().get(id) ?? null, statistics);
-      }
-      return await fromHistory(id);
+      if (entry === undefined) return await fromHistory(id);
+      const journal = entry.restored ? await wholeJournal(entry) : entry.journal;
+      return detailView(entry, journal, positionOf(entry), statistics);
     },
     executors(query) {
       const all: ExecutorView[] = [];
@@ -186,90 +201,31 @@ export function createBoard(deps: {
     audit: (query) => Promise.resolve(pageOf([], query)),
     operation: () => Promise.resolve(undefined),
     config: () => from.effectiveConfig,
-    subscribe(listener, signal) {
-      // Entries are the same objects for life; what they looked like is kept here, to tell old from new.
-      const known = new Map<AssignmentId, AssignmentView>();
-      const backends = new Map<BackendName, BackendView>();
-      ledger.subscribe((entry) => {
-        const { id, backend } = entry.info;
-        const view = assignmentView(entry, null);
-        const old = known.get(id) ?? null;
-        if (entry.state.kind === "cleaned") known.delete(id);
-        else known.set(id, view);
-        listener({ kind: "assignment", old, new: view });
-        if (old?.state !== view.state) {
-          const now = backendView(backend);
-          listener({ kind: "backend", old: backends.get(backend) ?? null, new: now } as Change);
-          backends.set(backend, now);
-        }
-      }, signal);
-    },
+    subscribe: (listener, signal) =>
+      tellChanges({ ledger, backendView, enabled: from.enabled }, listener, signal),
+  };
+
+  /** An assignment that an earlier process began: its events, then ours. */
+  const wholeJournal = async (entry: Entry): Promise<readonly JournalEntry[]> => {
+    const stored = await from.readEvents({ assignment: entry.info.id, limit: MAX_EVENTS });
+    const [first] = entry.journal;
+    // Our own are written to the stream a little later: they are taken from here.
+    return [
+      ...first === undefined ? stored : stored.filter((e) => e.at < first.at),
+      ...entry.journal,
+    ];
   };
 
   /** An assignment that memory has forgotten, from the events stream. */
   const fromHistory = async (id: AssignmentId): Promise<AssignmentDetailView | undefined> => {
-    const journal = await from.readEvents({ assignment: id, limit: 500 });
-    const [first] = journal;
-    const last = journal.at(-1);
-    if (first === undefined || last === undefined) return undefined;
-    const over = last.event === "cleaned";
-    const terminal = journal.find((e) => e.event === "terminal")?.detail ?? null;
-    return {
-      id,
-      taskId: id.slice("gitea-task-".length),
-      backend: first.backend,
-      state: over ? "cleaned" : "stored",
-      reason: null,
-      result: resultOf(terminal),
-      repository: "",
-      owner: "",
-      job: "",
-      runId: null,
-      giteaUrl: null,
-      spiffeId: "",
-      fork: false,
-      position: null,
-      streamSequence: null,
-      deliveries: null,
-      nextTryAt: null,
-      failures: 0,
-      executor: journal.find((e) => e.executor !== null)?.executor ?? null,
-      createdAt: iso(first.at),
-      updatedAt: iso(last.at),
-      epoch: null,
-      events: eventViews(journal),
-      phases: phaseViews(phasesOf(journal, first.at), first, statistics),
-      lastLines: [],
-    };
+    const journal = await from.readEvents({ assignment: id, limit: MAX_EVENTS });
+    return journalView(id, journal, statistics);
   };
 
   return views;
 }
 
-function order(entry: Entry): number {
-  return entry.sequence ?? entry.createdAt;
-}
-
-function resultOf(detail: string | null): Result | null {
-  switch (detail) {
-    case "success":
-    case "failure":
-    case "cancelled":
-    case "skipped":
-      return detail;
-    default:
-      return null;
-  }
-}
-
-function failuresOf(entries: readonly Entry[]): Partial<Record<ReasonCode, number>> {
-  const failures: Partial<Record<ReasonCode, number>> = {};
-  for (const entry of entries) {
-    if (entry.result !== "failure" || entry.reason === null) continue;
-    failures[entry.reason.code] = (failures[entry.reason.code] ?? 0) + 1;
-  }
-  return failures;
-}
+const MAX_EVENTS = 500;
 
 function firstOf<T>(items: readonly T[]): T {
   const [first] = items;

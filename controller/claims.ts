@@ -3,13 +3,20 @@ import type { Logger } from "../lib/logger.ts";
 import type { TaskGroup } from "../lib/task_group.ts";
 import { create } from "../proto/runtime.ts";
 import { TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
-import type { Entry } from "./entry.ts";
+import { type Entry, takeTurn } from "./entry.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
 import type { Ledger } from "./ledger.ts";
+import type { ExecutorName } from "./model/ids.ts";
 import type { StepSnapshot } from "./model/record.ts";
 import type { ClaimAnswer, ExecutorEvents } from "./offers.ts";
 import type { RecordWriter } from "./record_writer.ts";
 import { fromWireResult, isGone } from "./settle.ts";
+
+/** {@link ExecutorEvents}, until they are closed. */
+export interface Claims extends ExecutorEvents {
+  /** Grants no claim any more; resolves when none is under way. */
+  close(): Promise<void>;
+}
 
 /**
  * The controller's half of the facade: claims, and what executors report.
@@ -28,9 +35,10 @@ export function createClaims(deps: {
   /** Ends the heartbeats of a waiting task; resolves when none is under way. */
   stopWaiting(entry: Entry): Promise<void>;
   guard(): void;
-}): ExecutorEvents {
+}): Claims {
   const { clock, ledger, writer, gitea } = deps;
   const logger = deps.logger.child({ component: "worker" });
+  let closed = false;
 
   const ended = (entry: Entry, detail: string) =>
     ledger.dispatch(entry.info.id, { kind: "cancelled", detail });
@@ -55,33 +63,45 @@ export function createClaims(deps: {
     return null;
   };
 
+  /** Nothing is made or deleted for this assignment while its claim is being recorded. */
   const record = async (entry: Entry, gate: string, signal: AbortSignal): Promise<ClaimAnswer> => {
-    await deps.stopWaiting(entry);
-    const ack = await lookAtGitea(entry, signal);
-    if (ack === null) return { kind: "refused", why: "the job has ended at Gitea" };
-    const state = entry.state;
-    if (state.kind !== "ready") return { kind: "wait" };
-    deps.guard();
-    const claim = { executor: state.executor, gate, at: clock.now() };
-    const written = await writer.change(
-      entry,
-      (r) => r.claimedBy !== null ? r : { ...r, claimedBy: claim, logOffset: Number(ack) },
-      signal,
-    );
-    if (written.claimedBy?.gate !== gate) {
-      return { kind: "refused", why: "another gate has claimed this job" };
+    const release = await takeTurn(entry);
+    try {
+      await deps.stopWaiting(entry);
+      const ack = await lookAtGitea(entry, signal);
+      if (ack === null) return { kind: "refused", why: "the job has ended at Gitea" };
+      const { state } = entry;
+      if (state.kind !== "ready") return { kind: "wait" };
+      deps.guard();
+      const claim = { executor: state.executor, gate, at: clock.now() };
+      const { claimedBy, logOffset } = await writer.change(
+        entry,
+        (r) => r.claimedBy !== null ? r : { ...r, claimedBy: claim, logOffset: Number(ack) },
+        signal,
+      );
+      // The record decides, also when it holds an earlier claim whose writing seemed to fail.
+      if (claimedBy !== null) follow(entry, claimedBy.executor);
+      if (claimedBy?.gate !== gate) return REFUSED;
+      return entry.state.kind === "claimed"
+        ? { kind: "granted", logOffset }
+        : { kind: "refused", why: "the job ended while it was being handed over" };
+    } finally {
+      release();
     }
-    ledger.dispatch(entry.info.id, { kind: "claim_recorded", executor: state.executor });
-    return entry.state.kind === "claimed"
-      ? { kind: "granted", logOffset: written.logOffset }
-      : { kind: "refused", why: "the job ended while it was being handed over" };
+  };
+
+  const follow = (entry: Entry, executor: ExecutorName) => {
+    const { id } = entry.info;
+    ledger.dispatch(id, { kind: "claim_recorded", executor });
+    if (entry.executor === null) ledger.dispatch(id, { kind: "executor_gone" });
+    else if (entry.executor.ended !== null) ledger.dispatch(id, { kind: "executor_ended" });
   };
 
   const again = (entry: Entry, gate: string): ClaimAnswer => {
     const claimed = entry.record?.value;
     return claimed?.claimedBy?.gate === gate
       ? { kind: "granted", logOffset: claimed.logOffset }
-      : { kind: "refused", why: "another gate has claimed this job" };
+      : REFUSED;
   };
 
   /** Resolves at the next change of the entry's state, or at the end of the caller's patience. */
@@ -92,28 +112,32 @@ export function createClaims(deps: {
       any.addEventListener("abort", () => resolve(), { once: true });
     });
 
+  /**
+   * Begins to record a claim. Once begun it is finished, whether or not the caller still listens; who
+   * asks again is told what became of it.
+   */
+  const begin = (entry: Entry, gate: string): Promise<ClaimAnswer> => {
+    const attempt = record(entry, gate, deps.tasks.signal).catch((error): ClaimAnswer => {
+      if (!deps.tasks.signal.aborted) {
+        const { id } = entry.info;
+        logger.error("assignment processing error", { assignment: id, action: "claim", error });
+      }
+      return { kind: "wait" };
+    }).finally(() => entry.claiming = null);
+    entry.claiming = attempt;
+    deps.tasks.spawn("claim", async () => void await attempt);
+    return attempt;
+  };
+
   const claim: ExecutorEvents["claim"] = async (id, gate, signal) => {
-    while (!signal.aborted) {
+    while (!signal.aborted && !closed) {
       const entry = ledger.get(id);
-      if (entry === undefined) return { kind: "wait" };
+      if (entry === undefined) return WAIT;
       switch (entry.state.kind) {
-        case "ready": {
-          if (entry.claiming !== null) {
-            await entry.claiming.catch(() => {});
-            break;
-          }
-          // The shield: once begun, a claim is finished whether or not the caller still listens.
-          const attempt = record(entry, gate, deps.tasks.signal);
-          entry.claiming = attempt;
-          try {
-            return await attempt;
-          } catch (error) {
-            logger.error("assignment processing error", { assignment: id, action: "claim", error });
-            return { kind: "wait" };
-          } finally {
-            entry.claiming = null;
-          }
-        }
+        case "ready":
+          if (entry.claiming === null) return await orAbort(begin(entry, gate), signal);
+          await orAbort(entry.claiming, signal);
+          break;
         case "claimed":
         case "running":
           return again(entry, gate);
@@ -131,14 +155,17 @@ export function createClaims(deps: {
           return entry.state satisfies never;
       }
     }
-    return { kind: "wait" };
+    return WAIT;
   };
 
   const rememberSteps = (entry: Entry, steps: readonly StepSnapshot[]) => {
     const known = entry.record?.value.steps;
     if (known === undefined || !hasProgress(known, steps)) return;
+    // After the end nobody reads them, and the record may be gone before the write is due.
+    const { kind } = entry.state;
+    if (kind !== "claimed" && kind !== "running") return;
     deps.tasks.spawn("remember steps", async (signal) => {
-      if (entry.record === null) return;
+      deps.guard();
       await writer.change(entry, (r) => ({ ...r, steps }), signal);
     });
   };
@@ -150,6 +177,10 @@ export function createClaims(deps: {
 
   return {
     claim,
+    async close() {
+      closed = true;
+      await Promise.all([...ledger.entries()].map((entry) => entry.claiming));
+    },
     updated(id) {
       const entry = ledger.get(id);
       if (entry === undefined) return;
@@ -186,9 +217,22 @@ export function createClaims(deps: {
         const detail = `the executor ended without a result (exit code ${exit.code}: ${why})`;
         ledger.dispatch(id, { kind: "lost", code: "executor_lost", detail });
       }
-      ledger.dispatch(id, { kind: "executor_ended" });
+      ledger.dispatch(id, { kind: "executor_leaving" });
     },
   };
+}
+
+const WAIT: ClaimAnswer = { kind: "wait" };
+const REFUSED: ClaimAnswer = { kind: "refused", why: "another gate has claimed this job" };
+
+/** The answer, or `wait` when the caller's patience ends first. */
+function orAbort(answer: Promise<ClaimAnswer>, signal: AbortSignal): Promise<ClaimAnswer> {
+  const { promise, resolve } = Promise.withResolvers<ClaimAnswer>();
+  const onAbort = () => resolve(WAIT);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  answer.then(resolve).finally(() => signal.removeEventListener("abort", onAbort));
+  return promise;
 }
 
 /** Log lengths move all the time; a write is worth it when a step started or ended. */

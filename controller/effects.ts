@@ -2,21 +2,25 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { type Backoff, retryForever } from "../lib/retry.ts";
 import type { TaskGroup } from "../lib/task_group.ts";
-import type { Entry } from "./entry.ts";
+import { createAttempts } from "./attempts.ts";
+import { type Entry, takeTurn } from "./entry.ts";
 import type { Gitea } from "./gitea.ts";
 import type { Ledger } from "./ledger.ts";
 import type { BackendName } from "./model/ids.ts";
 import type { Effect, Event } from "./model/state.ts";
 import type { Offers } from "./offers.ts";
+import type { AssignmentQueue } from "./queue.ts";
 import type { RecordWriter } from "./record_writer.ts";
 import { settleTask } from "./settle.ts";
-import type { Outcome, Worker } from "./worker.ts";
+import type { Worker } from "./worker.ts";
 
 /** An effect that the shell has to carry out. */
 export type Deed = Exclude<Effect, { kind: "journal" }>;
 
 /** Waits between tries of an effect. */
 const BACKOFF: Backoff = { firstMs: 250, maxMs: 15_000 };
+/** Between looks at an executor that is being deleted. */
+const GONE_POLL_MS = 1_000;
 
 /**
  * Carries out what {@link decide} asks for. Each effect runs in the task group, is retried until it
@@ -28,153 +32,112 @@ export function createEffects(deps: {
   readonly logger: Logger;
   readonly tasks: TaskGroup;
   readonly gitea: Gitea;
+  readonly queue: Pick<AssignmentQueue, "remove">;
   readonly offers: Offers;
   readonly writer: RecordWriter;
   readonly claimTimeoutMs: number;
   worker(backend: BackendName): Worker;
   ledger(): Ledger;
   guard(): void;
-}): { run(entry: Entry, effect: Deed): void; recheck(entry: Entry): void } {
+}): { run(entry: Entry, effect: Deed): void } {
   const { clock, tasks, writer } = deps;
   const logger = deps.logger.child({ component: "worker" });
 
   const happen = (entry: Entry, event: Event) => deps.ledger().dispatch(entry.info.id, event);
 
-  const complain = (entry: Entry, error: unknown, what: string) =>
+  const complain = (entry: Entry, error: unknown, action: string) =>
     logger.error("assignment processing error", {
       assignment: entry.info.id,
       backend: entry.info.backend,
-      action: what,
+      action,
       error,
     });
 
-  /** Repeats an action until it holds, then lets `event` happen. */
+  const attempts = createAttempts({ ...deps, happen, complain });
+
+  /** Repeats an action until it holds, then lets its event happen. */
   const persist = (
     entry: Entry,
     what: string,
     action: (signal: AbortSignal) => Promise<Event | null>,
-  ) =>
-    tasks.spawn(what, async (signal) => {
-      const event = await retryForever(() => {
-        deps.guard();
-        return action(signal);
-      }, {
-        clock,
-        random: deps.random,
-        backoff: BACKOFF,
-        signal,
-        onError: (error) => complain(entry, error, what),
-      });
-      if (event !== null) happen(entry, event);
-    });
+  ) => tasks.spawn(what, (signal) => repeat(entry, what, action, signal));
 
   /** Like {@link persist}, after all earlier work on this assignment's executor. */
   const persistInTurn = (
     entry: Entry,
     what: string,
     action: (signal: AbortSignal) => Promise<Event | null>,
-  ) => {
-    const before = entry.work;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    entry.work = promise;
-    persist(entry, what, async (signal) => {
-      await before;
-      const event = await action(signal);
-      resolve();
-      return event;
-    });
-  };
-
-  const accept = (entry: Entry, afterMs: number) => {
-    entry.attempt?.abort(new DOMException("Superseded", "AbortError"));
-    const attempt = new AbortController();
-    entry.attempt = attempt;
-    const before = entry.work;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    entry.work = promise;
-    tasks.spawn("accept", async (groupSignal) => {
-      const signal = AbortSignal.any([groupSignal, attempt.signal]);
+  ) =>
+    tasks.spawn(what, async (signal) => {
+      const release = await takeTurn(entry);
       try {
-        if (afterMs > 0) {
-          entry.nextTryAt = clock.now() + afterMs;
-          await clock.sleep(afterMs, signal);
-        }
-        entry.nextTryAt = null;
-        await before;
-        // A claim that is being recorded right now comes first: from then on nothing is made again.
-        await entry.claiming?.catch(() => {});
-        signal.throwIfAborted();
-        if (!mayBeMade(entry)) return;
-        deps.guard();
-        const worker = deps.worker(entry.info.backend);
-        const outcome = await worker.accept(entry, (executor) => {
-          entry.executor = executor;
-          happen(entry, { kind: "executor_seen", executor: executor.name });
-        }, signal);
-        finish(entry, outcome);
-      } catch (error) {
-        if (signal.aborted) return;
-        complain(entry, error, "accept");
-        const detail = error instanceof Error ? error.message : String(error);
-        happen(entry, {
-          kind: "backend_failed",
-          code: "backend_unavailable",
-          detail,
-          executor: "possible",
-        });
+        await repeat(entry, what, action, signal);
       } finally {
-        if (entry.attempt === attempt) entry.attempt = null;
-        resolve();
+        release();
       }
     });
+
+  const repeat = async (
+    entry: Entry,
+    what: string,
+    action: (signal: AbortSignal) => Promise<Event | null>,
+    signal: AbortSignal,
+  ) => {
+    const event = await retryForever(() => {
+      deps.guard();
+      return action(signal);
+    }, {
+      clock,
+      random: deps.random,
+      backoff: BACKOFF,
+      signal,
+      onError: (error) => complain(entry, error, what),
+    });
+    if (event !== null) happen(entry, event);
   };
 
-  const finish = (entry: Entry, outcome: Outcome) => {
-    switch (outcome.kind) {
-      case "ready":
-        entry.executor = outcome.executor;
-        return happen(entry, { kind: "ready", executor: outcome.executor.name });
-      case "executor_failed":
-        entry.executor = null;
-        entry.lastLines = outcome.lastLines;
-        return happen(entry, outcome);
-      case "not_ready":
-      case "backend_failed":
-        return happen(entry, outcome);
-      default:
-        return outcome satisfies never;
+  /** Ends every message of the assignment: the one in hand, or where it stands in the stream. */
+  const endMessages = async (entry: Entry, reason: string | null, signal: AbortSignal) => {
+    const { message, others, sequence } = entry;
+    for (const each of message === null ? others : [...others, message]) {
+      if (reason === null) await each.ack({ signal });
+      else await each.terminate(reason, { signal });
     }
+    if (message === null && sequence !== null) await deps.queue.remove(sequence, { signal });
+    entry.others = entry.others.filter((each) => !others.includes(each));
+    if (entry.message === message) entry.message = null;
   };
 
-  const awaitClaim = (entry: Entry) => {
-    const phase = entry.phase.signal;
-    tasks.spawn("await claim", async (groupSignal) => {
-      try {
-        await clock.sleep(deps.claimTimeoutMs, AbortSignal.any([groupSignal, phase]));
-      } catch {
-        return; // Claimed, cancelled or stopped.
-      }
-      // A claim that is being recorded right now counts as in time.
-      await entry.claiming;
-      happen(entry, { kind: "claim_timed_out" });
-    });
+  const mark = async (entry: Entry, signal: AbortSignal) => {
+    const { executor } = entry;
+    const result = entry.result ?? "failure";
+    await writer.change(
+      entry,
+      (r) => r.terminal !== null ? r : { ...r, terminal: { result, at: clock.now() } },
+      signal,
+    );
+    const { backend } = deps.worker(entry.info.backend);
+    if (executor !== null) await backend.markTerminal(executor, { signal });
+  };
+
+  const deleteExecutor = async (entry: Entry, signal: AbortSignal) => {
+    // A backend may only have begun to delete: gone is what cannot be found any more.
+    while (await deps.worker(entry.info.backend).remove(entry, signal) === "leaving") {
+      await clock.sleep(GONE_POLL_MS, signal);
+      deps.guard();
+    }
   };
 
   const run = (entry: Entry, effect: Deed): void => {
     switch (effect.kind) {
       case "accept":
-        return accept(entry, effect.afterMs);
+        return attempts.accept(entry, effect.afterMs);
       case "await_claim":
-        return awaitClaim(entry);
+        return attempts.awaitClaim(entry);
       case "ack":
       case "terminate":
         return persist(entry, `${effect.kind} assignment ${entry.info.id}`, async (signal) => {
-          const message = entry.message;
-          if (message !== null) {
-            if (effect.kind === "ack") await message.ack({ signal });
-            else await message.terminate(effect.reason, { signal });
-          }
-          entry.message = null;
+          await endMessages(entry, effect.kind === "ack" ? null : effect.reason, signal);
           return { kind: "message_gone" };
         });
       case "nak":
@@ -184,6 +147,14 @@ export function createEffects(deps: {
         return;
       case "withdraw":
         return deps.offers.remove(entry.info.id);
+      case "remember_parked":
+        return persist(entry, "remember parking", async (signal) => {
+          const { until } = effect;
+          if (entry.record !== null) {
+            await writer.change(entry, (r) => ({ ...r, parkedUntil: until }), signal);
+          }
+          return null;
+        });
       case "settle":
         return persist(entry, "settle", async (signal) => {
           const result = await settleTask(
@@ -200,20 +171,15 @@ export function createEffects(deps: {
         });
       case "mark":
         return persistInTurn(entry, "mark", async (signal) => {
-          const { executor } = entry;
-          const result = entry.result ?? "failure";
-          await writer.change(
-            entry,
-            (r) => r.terminal !== null ? r : { ...r, terminal: { result, at: clock.now() } },
-            signal,
-          );
-          const { backend } = deps.worker(entry.info.backend);
-          if (executor !== null) await backend.markTerminal(executor, { signal });
+          await mark(entry, signal);
           return { kind: "marked" };
         });
       case "delete_executor":
+        if (entry.deleting) return;
+        entry.deleting = true;
         return persistInTurn(entry, "delete executor", async (signal) => {
-          await deps.worker(entry.info.backend).remove(entry, signal);
+          await deleteExecutor(entry, signal);
+          entry.deleting = false;
           return { kind: "executor_gone" };
         });
       case "finish":
@@ -227,20 +193,5 @@ export function createEffects(deps: {
     }
   };
 
-  return {
-    run,
-    /** Looks at an executor in the making again, now. */
-    recheck: (entry) => {
-      if (!mayBeMade(entry)) return;
-      // A ready one is left to its claim, unless it has ended and will never ask.
-      const waits = entry.state.kind === "ready" && entry.executor?.ended === null;
-      const begun = entry.state.kind === "ready" && entry.attempt !== null;
-      if (!waits && !begun) accept(entry, 0);
-    },
-  };
-}
-
-function mayBeMade(entry: Entry): boolean {
-  const { kind } = entry.state;
-  return kind === "admitted" || kind === "starting" || kind === "ready";
+  return { run };
 }

@@ -32,7 +32,7 @@ import { type ControlFlags, type ControlStore, NO_FLAGS, type Records } from "./
 import type { Recorder } from "./recorder.ts";
 import { recoverBackend } from "./recovery.ts";
 import { createHistory } from "./history.ts";
-import { createStrangers, type Identified, type Stranger } from "./strangers.ts";
+import { createStrangers, type Identified, type Stranger, type Strangers } from "./strangers.ts";
 import { createVigil } from "./vigil.ts";
 import { createWorker, type Ownership, type Worker } from "./worker.ts";
 
@@ -74,6 +74,8 @@ export interface EngineOptions {
   readonly zombieTimeoutMs: number;
   readonly heartbeatMaxRps: number;
   readonly claimTimeoutMs: number;
+  /** A task that waits longer than this is failed at Gitea; 2 h by default. */
+  readonly maxWaitMs?: number;
   readonly delays?: Delays;
   readonly lifecycle?: LifecycleTimes;
 }
@@ -101,26 +103,46 @@ export interface Engine extends AsyncDisposable {
 }
 
 const IN_PROGRESS_MS = 15_000;
+/** Between looks at who leads; a record write tells it too, but an idle process writes none. */
+const EPOCH_MS = 5_000;
+const MAX_WAIT_MS = 7_200_000;
 
 /** Puts the controller's parts together. */
 export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
   const { clock, records, queue, offers, recorder } = deps;
   const logger = deps.logger;
   const tasks = createTaskGroup(logger);
+  const delays = options.delays ?? DEFAULT_DELAYS;
   const names = deps.backends.map((b) => b.name);
   const recovered = new Set<BackendName>();
   const flags = new Map<BackendName, ControlFlags>();
   let epoch = 0;
 
+  /** The flag that keeps stored tasks from being admitted: a drain lets them finish unless it holds them. */
+  const closedBy = (name: BackendName) => {
+    const { drain, cordon } = flags.get(name) ?? NO_FLAGS;
+    if (drain !== null) return drain.hold ? drain : null;
+    return cordon;
+  };
+  /** Why a stored task of this backend waits. */
+  const waiting = (name: BackendName) => {
+    const flag = closedBy(name);
+    return flag === null
+      ? { code: "awaiting_slot", detail: "waits for a free slot" } as const
+      : { code: "backend_cordoned", detail: flag.note } as const;
+  };
+
   const makePool = (name: BackendName) =>
     createPool({
       capacity: () => flags.get(name)?.capacity?.value ?? options.capacity[name],
-      open: () => recovered.has(name) && flags.get(name)?.cordon == null,
+      open: () => recovered.has(name) && closedBy(name) === null,
+      unknown: () => strangers.get(name)?.unknown() ?? 0,
     });
   const pools = { pod: makePool("pod"), vm: makePool("vm") };
 
   const history = createHistory({ logger, recorder, append: deps.append });
-  const writer = createRecordWriter({ records, epoch: () => epoch, onFenced: deps.onFenced });
+  const { control, onFenced } = deps;
+  const writer = createRecordWriter({ records, control, epoch: () => epoch, onFenced });
   const nameOf = (info: Pick<AssignmentInfo, "id">) => executorName(options.instance, info.id);
   const workers = new Map<BackendName, Worker>();
   const effects = createEffects({
@@ -129,6 +151,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     logger,
     tasks,
     gitea: deps.gitea,
+    queue,
     offers,
     writer,
     claimTimeoutMs: options.claimTimeoutMs,
@@ -140,8 +163,18 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     clock,
     journal: history,
     pools,
-    delays: options.delays ?? DEFAULT_DELAYS,
+    delays,
     run: effects.run,
+  });
+  const vigil = createVigil({
+    clock,
+    logger,
+    gitea: deps.gitea,
+    ledger,
+    zombieTimeoutMs: options.zombieTimeoutMs,
+    maxRps: options.heartbeatMaxRps,
+    near: (name) => pools[name].capacity(),
+    signal: tasks.signal,
   });
   for (const backend of deps.backends) {
     workers.set(
@@ -155,23 +188,25 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         launch: deps.launch,
         nonce: deps.nonce,
         write: ledger.write,
+        confirm: vigil.confirm,
         guard: deps.guard,
       }),
     );
   }
-  const strangers = new Map(deps.backends.map((backend) => [
-    backend.name,
-    createStrangers({ backend, logger, identify: deps.identify }),
-  ]));
-  const vigil = createVigil({
-    clock,
-    logger,
-    gitea: deps.gitea,
-    ledger,
-    zombieTimeoutMs: options.zombieTimeoutMs,
-    maxRps: options.heartbeatMaxRps,
-    near: (entry) => isNear(entry),
-  });
+  const strangers = new Map<BackendName, Strangers>();
+  for (const backend of deps.backends) {
+    strangers.set(
+      backend.name,
+      createStrangers({
+        backend,
+        logger,
+        identify: deps.identify,
+        isLeftover: (executor) => isLeftover(backend.name, executor),
+        guard: deps.guard,
+        onChange: () => pools[backend.name].refresh(),
+      }),
+    );
+  }
   const events = createClaims({
     clock,
     logger,
@@ -190,15 +225,13 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     return worker;
   }
 
-  /** Among the next `capacity` to be admitted. */
-  function isNear(entry: Entry): boolean {
-    const { backend } = entry.info;
-    let before = 0;
-    for (const other of ledger.entries()) {
-      if (other === entry) return before < pools[backend].capacity();
-      if (other.info.backend === backend && other.state.kind === "stored") before++;
-    }
-    return false;
+  /** Made for an assignment that is over: marked and ended, or known to have been ours. */
+  async function isLeftover(name: BackendName, executor: Executor): Promise<boolean> {
+    const identified = deps.identify(executor);
+    if (identified.kind !== "ours") return false;
+    if (executor.terminal && executor.ended !== null) return true;
+    const entry = ledger.get(identified.info.id);
+    return entry?.state.kind === "cleaned" && await workerOf(name).isOurs(entry, executor);
   }
 
   const forever = <T>(what: string, signal: AbortSignal, operation: () => Promise<T>) =>
@@ -224,6 +257,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
           ledger,
           strangers: strange,
           records: await records.list({ signal }),
+          waiting: () => waiting(backend.name),
           run: effects.run,
         }, signal),
     );
@@ -249,7 +283,8 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       open: deps.open,
       nonce: deps.nonce,
       stepsOf: deps.stepsOf,
-      recheck: effects.recheck,
+      parkMs: delays.parkMs,
+      closed: () => closedBy(backend.name) === null ? null : waiting(backend.name),
     });
     const lifecycle = createLifecycle({
       worker,
@@ -259,10 +294,10 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       recorder,
       strangers: strange,
       times: options.lifecycle ?? DEFAULT_LIFECYCLE_TIMES,
+      maxWaitMs: options.maxWaitMs ?? MAX_WAIT_MS,
       assignmentOf: (name) => assignmentOf(options.instance, name),
       facadeSince: deps.facadeSince,
       run: effects.run,
-      recheck: effects.recheck,
     });
     await Promise.all([
       forever(`consume ${backend.name}`, signal, () => processor.run(signal)),
@@ -278,6 +313,15 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     }
   };
 
+  /** Notices another leader also while there is nothing to write. */
+  const watchEpoch = async (signal: AbortSignal) => {
+    while (!signal.aborted) {
+      await clock.sleep(EPOCH_MS, signal).catch(() => {});
+      const leading = await deps.control.epoch({ signal }).catch(() => 0);
+      if (leading > epoch) return onFenced(`epoch ${leading} leads, ours is ${epoch}`);
+    }
+  };
+
   return {
     ledger,
     pools,
@@ -290,10 +334,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       const entry = ledger.get(info.id) ?? ledger.add(info, { kind: "stored" }, storedAt);
       entry.sequence ??= sequence;
       if (entry.state.kind === "stored" && entry.reason === null) {
-        const cordoned = flags.get(info.backend)?.cordon ?? null;
-        entry.reason = cordoned === null
-          ? { code: "awaiting_slot", detail: "waits for a free slot", since: clock.now() }
-          : { code: "backend_cordoned", detail: cordoned.note, since: clock.now() };
+        entry.reason = { ...waiting(info.backend), since: clock.now() };
         ledger.touch(entry);
       }
     },
@@ -310,12 +351,21 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         ...[...workers.values()].map((worker) => runBackend(worker, signal)),
         vigil.run(signal),
         signalProgress(signal),
+        watchEpoch(signal),
       ]).catch((error) => {
         if (!signal.aborted) throw error;
       });
     },
     endExecutors: (signal) =>
-      endExecutors({ ledger, writer, clock, logger, worker: workerOf }, signal),
+      endExecutors({
+        ledger,
+        writer,
+        clock,
+        logger,
+        worker: workerOf,
+        closeClaims: events.close,
+        run: effects.run,
+      }, signal),
     [Symbol.asyncDispose]: () => tasks[Symbol.asyncDispose](),
   };
 }

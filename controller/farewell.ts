@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
-import type { Entry } from "./entry.ts";
+import { type Entry, takeTurn } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { BackendName } from "./model/ids.ts";
 import type { RecordWriter } from "./record_writer.ts";
@@ -17,23 +17,33 @@ export async function endExecutors(deps: {
   readonly clock: Clock;
   readonly logger: Logger;
   worker(backend: BackendName): Worker;
+  /** Grants no claim any more; resolves when none is under way. */
+  closeClaims(): Promise<void>;
+  run(entry: Entry, effect: { readonly kind: "delete_executor" }): void;
 }, signal: AbortSignal): Promise<void> {
   const { ledger, clock, logger } = deps;
 
   const release = async (entry: Entry) => {
-    entry.attempt?.abort(new DOMException("Stopped", "AbortError"));
-    await entry.work;
-    await deps.worker(entry.info.backend).remove(entry, signal);
-    // Gone by our own hand: that is no failure of the executor.
-    if (entry.record !== null) {
-      await deps.writer.change(entry, (r) => ({ ...r, uid: null }), signal);
+    entry.attempt?.controller.abort(new DOMException("Stopped", "AbortError"));
+    const endTurn = await takeTurn(entry);
+    try {
+      while (await deps.worker(entry.info.backend).remove(entry, signal) === "leaving") {
+        await clock.sleep(POLL_MS, signal);
+      }
+      // Gone by our own hand: that is no failure of the executor.
+      if (entry.record !== null) {
+        await deps.writer.change(entry, (r) => ({ ...r, uid: null }), signal);
+      }
+      entry.message?.nak(0);
+      entry.message = null;
+    } finally {
+      endTurn();
     }
-    entry.message?.nak(0);
-    entry.message = null;
   };
 
+  await deps.closeClaims();
   const ends: Promise<void>[] = [];
-  for (const entry of ledger.entries()) {
+  for (const entry of [...ledger.entries()]) {
     switch (entry.state.kind) {
       case "claimed":
       case "running":
@@ -49,7 +59,8 @@ export async function endExecutors(deps: {
         );
         break;
       case "terminal":
-        ledger.dispatch(entry.info.id, { kind: "executor_ended" });
+        // Gitea knows the end, so it need not be marked for later.
+        deps.run(entry, { kind: "delete_executor" });
         break;
       case "stored":
       case "parked":

@@ -27,17 +27,13 @@ export function createLabelState(deps: {
   let waiters = new Set<() => void>();
 
   const loadOf = (backend: BackendName): BackendLoad => {
-    let pending = 0;
+    const stored = engine.ledger.inState(backend, "stored");
     let oldest: number | null = null;
-    for (const entry of engine.ledger.entries()) {
-      if (entry.info.backend !== backend || entry.state.kind !== "stored") continue;
-      pending++;
-      oldest = Math.min(oldest ?? entry.createdAt, entry.createdAt);
-    }
+    for (const { createdAt } of stored) oldest = Math.min(oldest ?? createdAt, createdAt);
     return {
       enabled: deps.enabled(backend),
       flags: engine.flags(backend),
-      pending,
+      pending: stored.size,
       pendingLimit: deps.pendingLimit(backend),
       oldestWaitMs: oldest === null ? null : clock.now() - oldest,
     };

@@ -1,5 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
-import { createEntry, type Entry } from "./entry.ts";
+import { createEntry, type Entry, shrink } from "./entry.ts";
 import type { Journal, JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { decide, type Delays } from "./model/decide.ts";
@@ -19,6 +19,8 @@ export interface Ledger {
   get(id: AssignmentId): Entry | undefined;
   /** Live and recently ended entries, oldest first. */
   entries(): Iterable<Entry>;
+  /** Those of a backend in one state: kept at hand, so that nobody has to search. */
+  inState(backend: BackendName, kind: State["kind"]): ReadonlySet<Entry>;
   /** Adds an entry in a state that is not reached by an event: stored after the publish, or recovered. */
   add(info: AssignmentInfo, state: State, at: number): Entry;
   /** Lets an event happen to an assignment; unknown ids are ignored. */
@@ -44,7 +46,9 @@ export function createLedger(deps: {
   const { clock, pools } = deps;
   const keepEnded = deps.keepEnded ?? 1_000;
   const entries = new Map<AssignmentId, Entry>();
-  const ended: AssignmentId[] = [];
+  const index = { pod: createIndex(), vm: createIndex() };
+  /** In the order in which they ended. */
+  const ended = new Set<Entry>();
   const listeners = new Set<LedgerListener>();
 
   const notify = (entry: Entry) => {
@@ -53,34 +57,47 @@ export function createLedger(deps: {
 
   const apply = (entry: Entry, state: State) => {
     const now = clock.now();
-    const changed = state.kind !== entry.state.kind;
+    const before = entry.state;
+    const { backend, id } = entry.info;
     entry.state = state;
     entry.updatedAt = now;
-    if (changed) {
-      entry.stateSince = now;
-      entry.phase.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
-      entry.phase = new AbortController();
-      if (state.kind === "settling" || state.kind === "parked" || state.kind === "stored") {
-        entry.attempt?.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
-      }
-    }
     if ("result" in state) entry.result = state.result;
-    pools[entry.info.backend].observe(entry.info.id, state);
-    if (changed && state.kind === "cleaned") {
-      ended.push(entry.info.id);
-      if (ended.length > keepEnded) {
-        const oldest = ended.shift();
-        if (oldest !== undefined) entries.delete(oldest);
-      }
+    pools[backend].observe(id, state);
+    if (state.kind === before.kind) return;
+    entry.stateSince = now;
+    index[backend][before.kind].delete(entry);
+    index[backend][state.kind].add(entry);
+    entry.phase.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
+    entry.phase = new AbortController();
+    if (ENDS_MAKING.has(state.kind)) {
+      entry.attempt?.controller.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
+      entry.nextTryAt = null;
     }
+  };
+
+  const retire = (entry: Entry) => {
+    shrink(entry);
+    ended.add(entry);
+    const [oldest] = ended.size > keepEnded ? ended : [];
+    if (oldest !== undefined) forget(oldest);
+  };
+
+  const forget = (entry: Entry) => {
+    entries.delete(entry.info.id);
+    index[entry.info.backend][entry.state.kind].delete(entry);
+    ended.delete(entry);
   };
 
   const ledger: Ledger = {
     get: (id) => entries.get(id),
     entries: () => entries.values(),
+    inState: (backend, kind) => index[backend][kind],
     add(info, state, at) {
+      const replaced = entries.get(info.id);
+      if (replaced !== undefined) forget(replaced);
       const entry = createEntry(info, state, at, clock.now());
       entries.set(info.id, entry);
+      index[info.backend][state.kind].add(entry);
       apply(entry, state);
       notify(entry);
       return entry;
@@ -89,6 +106,7 @@ export function createLedger(deps: {
       const entry = entries.get(id);
       if (entry === undefined) return;
       const now = clock.now();
+      const live = entry.state.kind !== "cleaned";
       const decision = decide(entry.state, event, now, deps.delays);
       apply(entry, decision.state);
       if (decision.waiting !== undefined) setReason(entry, decision.waiting, now);
@@ -107,6 +125,7 @@ export function createLedger(deps: {
           });
         } else deps.run(entry, effect);
       }
+      if (live && isCleaned(entry)) retire(entry);
       notify(entry);
     },
     write(item) {
@@ -131,7 +150,33 @@ export function createLedger(deps: {
   return ledger;
 }
 
+function isCleaned(entry: Entry): boolean {
+  return entry.state.kind === "cleaned";
+}
+
 const MAX_JOURNAL = 500;
+/** States in which no executor is being made; the round under way is ended. */
+const ENDS_MAKING: ReadonlySet<State["kind"]> = new Set([
+  "stored",
+  "parked",
+  "claimed",
+  "settling",
+]);
+
+function createIndex(): Readonly<Record<State["kind"], Set<Entry>>> {
+  return {
+    stored: new Set(),
+    parked: new Set(),
+    admitted: new Set(),
+    starting: new Set(),
+    ready: new Set(),
+    claimed: new Set(),
+    running: new Set(),
+    settling: new Set(),
+    terminal: new Set(),
+    cleaned: new Set(),
+  };
+}
 
 function setReason(
   entry: Entry,

@@ -5,6 +5,7 @@ import type { Deed } from "./effects.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AssignmentId, ExecutorName } from "./model/ids.ts";
+import { isBeforeClaim, type Presence } from "./model/state.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Strangers } from "./strangers.ts";
 import type { Worker } from "./worker.ts";
@@ -31,7 +32,8 @@ export const DEFAULT_LIFECYCLE_TIMES: LifecycleTimes = {
 
 /**
  * Keeps what the ledger believes and what the backend holds the same. Level-based: a change only
- * says "look at this one"; a full list repairs what changes missed.
+ * says "look at this one"; a full list repairs what changes missed, and what a list says is checked
+ * before anything is decided on it, because it is old when it arrives.
  */
 export function createLifecycle(deps: {
   readonly worker: Worker;
@@ -41,88 +43,104 @@ export function createLifecycle(deps: {
   readonly recorder: Recorder;
   readonly strangers: Strangers;
   readonly times: LifecycleTimes;
+  /** A task that waits longer than this, for whatever reason, is failed at Gitea. */
+  readonly maxWaitMs: number;
   /** Which assignment an executor of ours is named after. */
   assignmentOf(name: ExecutorName): AssignmentId | undefined;
   /** When the facade began to listen, monotonic milliseconds; null while it does not. */
   facadeSince(): number | null;
   run(entry: Entry, effect: Deed): void;
-  recheck(entry: Entry): void;
 }): { run(signal: AbortSignal): Promise<void> } {
-  const { ledger, clock, times } = deps;
-  const { backend } = deps.worker;
+  const { ledger, clock, times, worker, strangers } = deps;
+  const { backend } = worker;
   const logger = deps.logger.child({ component: "lifecycle", backend: backend.name });
+  const inState = (...kinds: readonly Entry["state"]["kind"][]) =>
+    kinds.flatMap((kind) => [...ledger.inState(backend.name, kind)]);
 
-  const look = async (change: ExecutorChange, signal: AbortSignal) => {
-    const id = deps.assignmentOf(change.name);
+  const look = async ({ name, executor }: ExecutorChange, signal: AbortSignal) => {
+    const id = deps.assignmentOf(name);
     const entry = id === undefined ? undefined : ledger.get(id);
-    if (entry === undefined || entry.state.kind === "cleaned") {
-      return await deps.strangers.look(change, signal);
+    const live = entry !== undefined && entry.state.kind !== "cleaned" ? entry : undefined;
+    if (executor === null) {
+      strangers.forget(name);
+      return live === undefined ? undefined : gone(live);
     }
-    deps.strangers.forget(change.name);
-    const { executor } = change;
-    if (executor === null) return gone(entry);
-    entry.executor = executor;
-    if (executor.ended !== null) return ended(entry, executor);
-    ledger.touch(entry);
+    if (live === undefined) return await strangers.meet(executor, signal);
+    if (!await worker.isOurs(live, executor)) return await usurped(live, executor, signal);
+    strangers.forget(name);
+    live.executor = executor;
+    if (executor.ended !== null) ended(live, executor);
+    ledger.touch(live);
+  };
+
+  /** One that cannot be looked at never stops the others; the next list has it again. */
+  const lookSafely = async (change: ExecutorChange, signal: AbortSignal) => {
+    try {
+      await look(change, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.error("backend lifecycle error", { action: "look", executor: change.name, error });
+    }
   };
 
   const gone = (entry: Entry) => {
-    if (entry.executor === null && entry.state.kind !== "running") return;
-    if (inTheMaking(entry)) {
-      entry.executor = null;
-      return deps.recheck(entry);
+    if (!isBeforeClaim(entry.state)) {
+      return ledger.dispatch(entry.info.id, { kind: "executor_gone" });
     }
-    ledger.dispatch(entry.info.id, { kind: "executor_gone" });
+    if (entry.executor === null) return; // Not made yet, or replaced already.
+    entry.executor = null;
+    ledger.dispatch(entry.info.id, { kind: "look_again" });
   };
 
   const ended = (entry: Entry, executor: Executor) => {
     if (executor.ended !== null) entry.lastLines = executor.ended.lastLines;
-    if (inTheMaking(entry)) return deps.recheck(entry);
-    ledger.dispatch(entry.info.id, { kind: "executor_ended" });
+    const kind = isBeforeClaim(entry.state) ? "look_again" : "executor_ended";
+    ledger.dispatch(entry.info.id, { kind });
+  };
+
+  /** Something else stands under the name of the assignment's executor: never adopted. */
+  const usurped = async (entry: Entry, executor: Executor, signal: AbortSignal) => {
+    const now = await backend.find(executor.name, { signal });
+    if (now?.uid !== executor.uid || await worker.isOurs(entry, now)) return;
+    // Without a record nothing can be proven, and it may well be ours.
+    const ownership = entry.record === null ? "unknown" : "foreign";
+    strangers.show({ executor: now, ownership, why: `stands in the way of ${entry.info.id}` });
+    if (entry.executor !== null) gone(entry);
   };
 
   /** Everything the backend holds, and everything we believe it holds. */
   const listAll = async (signal: AbortSignal) => {
-    const believed = new Map<ExecutorName, Entry>();
-    for (const entry of ledger.entries()) {
-      if (entry.info.backend === backend.name && entry.executor !== null && isLive(entry)) {
-        believed.set(entry.executor.name, entry);
-      }
-    }
-    const asked = clock.monotonic();
     const executors = await backend.list({ signal });
     deps.recorder.watchEvent(`${backend.name}-list`);
-    for (const executor of executors) {
-      believed.delete(executor.name);
-      await look({ name: executor.name, executor }, signal);
-    }
-    deps.strangers.keepOnly(new Set(executors.map((e) => e.name)));
-    for (const [name, entry] of believed) {
-      // Made after the list was asked for: the next one will have it.
-      if (entry.executor !== null && entry.executor.createdAt > clock.now() - times.listMs / 2) {
-        if (clock.monotonic() - asked < times.listMs) continue;
-      }
-      await look({ name, executor: null }, signal);
+    const names = new Set(executors.map((e) => e.name));
+    for (const executor of executors) await lookSafely({ name: executor.name, executor }, signal);
+    strangers.keepOnly(names);
+    const kinds = ["starting", "ready", "claimed", "running", "settling", "terminal"] as const;
+    for (const { executor } of inState(...kinds)) {
+      if (executor === null || names.has(executor.name)) continue;
+      const found = await backend.find(executor.name, { signal });
+      await lookSafely({ name: executor.name, executor: found ?? null }, signal);
     }
   };
 
   const tick = () => {
     const now = clock.monotonic();
-    for (const entry of ledger.entries()) {
-      if (entry.info.backend !== backend.name) continue;
+    const facade = deps.facadeSince();
+    for (const entry of facade === null ? [] : inState("claimed", "running")) {
       const { state } = entry;
-      if ((state.kind === "claimed" || state.kind === "running") && state.presence !== "alive") {
-        const facade = deps.facadeSince();
-        if (facade === null) continue;
-        const silentSince = Math.max(facade, entry.lastSeen ?? 0);
-        if (now - silentSince >= times.silenceMs) lost(entry);
-      } else if (
-        state.kind === "terminal" && state.presence === "alive" &&
-        clock.now() - entry.stateSince >= times.lingerMs
-      ) {
-        ledger.dispatch(entry.info.id, { kind: "executor_ended" });
-        if (state.marker !== "held") deps.run(entry, { kind: "delete_executor" });
-      }
+      if (!("presence" in state) || !hasEnded(state.presence)) continue;
+      const silentSince = Math.max(facade ?? now, entry.lastSeen ?? 0);
+      if (now - silentSince >= times.silenceMs) lost(entry);
+    }
+    for (const entry of inState("terminal")) {
+      const { state } = entry;
+      if (state.kind !== "terminal" || hasEnded(state.presence)) continue;
+      // It keeps its slot until it is gone. Without the marker the deletion would be forgotten.
+      const over = clock.now() - entry.stateSince >= times.lingerMs;
+      if (over && state.marker !== "pending") deps.run(entry, { kind: "delete_executor" });
+    }
+    for (const entry of inState("stored", "parked", "admitted", "starting", "ready")) {
+      if (clock.now() - entry.createdAt >= deps.maxWaitMs) giveUp(entry);
     }
   };
 
@@ -134,6 +152,14 @@ export function createLifecycle(deps: {
       ? `the executor ended without a result: ${ending.detail}`
       : "the executor vanished without a result";
     ledger.dispatch(entry.info.id, { kind: "lost", code: "executor_lost", detail });
+  };
+
+  const giveUp = (entry: Entry) => {
+    if (entry.claiming !== null) return; // It is being handed over after all.
+    const minutes = Math.round(deps.maxWaitMs / 60_000);
+    const why = entry.reason === null ? "" : `; last reason: ${entry.reason.detail}`;
+    const detail = `the job waited longer than ${minutes} minutes${why}`;
+    ledger.dispatch(entry.info.id, { kind: "gave_up", code: "max_wait", detail });
   };
 
   const repeat = async (name: string, ms: number, signal: AbortSignal, work: () => unknown) => {
@@ -151,7 +177,7 @@ export function createLifecycle(deps: {
   const watch = async (signal: AbortSignal) => {
     for await (const change of backend.watch({ signal })) {
       deps.recorder.watchEvent(`${backend.name}-watch`);
-      await look(change, signal);
+      await lookSafely(change, signal);
     }
   };
 
@@ -166,28 +192,7 @@ export function createLifecycle(deps: {
   };
 }
 
-function inTheMaking(entry: Entry): boolean {
-  const { kind } = entry.state;
-  return kind === "starting" || kind === "ready";
-}
-
-function isLive(entry: Entry): boolean {
-  const { state } = entry;
-  switch (state.kind) {
-    case "starting":
-    case "ready":
-      return true;
-    case "claimed":
-    case "running":
-    case "terminal":
-      return state.presence === "alive" || state.presence === "ended";
-    case "stored":
-    case "parked":
-    case "admitted":
-    case "settling":
-    case "cleaned":
-      return false;
-    default:
-      return state satisfies never;
-  }
+/** By the backend's word. */
+function hasEnded(presence: Presence): boolean {
+  return presence === "ended" || presence === "gone" || presence === "none";
 }

@@ -8,13 +8,17 @@ import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 export interface Offers {
   /** Idempotent for the same task; returns `conflict` when another task or identity holds the id. */
   offer(info: AssignmentInfo, task: Task): "offered" | "conflict";
-  /** Restores a claimed one after a restart: no payload, reports only. */
+  /**
+   * Restores a claimed one after a restart. `task` is given while its message is not acknowledged:
+   * the claiming gate may never have got the answer, and may ask for it again until its first report.
+   */
   recoverClaimed(
     info: AssignmentInfo,
     claim: {
       readonly claim: Claim;
       readonly logOffset: number;
       readonly steps: readonly StepSnapshot[];
+      readonly task: Task | null;
     },
   ): void;
   /** Forgets it: later calls of its executor are refused (late log rows are forwarded for 60 s). */

@@ -4,32 +4,39 @@ import { holdsSlot, type State } from "./model/state.ts";
 
 /**
  * The slots of one backend. Who holds one follows from the assignments' states
- * ({@link holdsSlot}); this only keeps the set at hand, so there is no counter that could drift.
+ * ({@link holdsSlot}) and from the executors that nobody can account for; this only keeps the set at
+ * hand, so there is no counter that could drift.
  */
 export interface Pool extends Demand {
   /** Slots that may be used; an operator may change it. */
   capacity(): number;
   /** Assignments that hold a slot, in the order in which they got it. */
   holders(): ReadonlySet<AssignmentId>;
+  /** Slots held by executors that cannot be read or verified (SPEC 10). */
+  unknown(): number;
   /** True if this assignment holds a slot, or could have one now. */
   admits(id: AssignmentId): boolean;
   /** Called with every new state of an assignment of this backend. */
   observe(id: AssignmentId, state: State): void;
-  /** Called when the capacity, or whether the pool is open, has changed. */
+  /** Called when the capacity, the unknown executors, or whether the pool is open, has changed. */
   refresh(): void;
 }
 
 /** Makes a {@link Pool}. `open` says whether new assignments may be admitted at all (not cordoned, recovered). */
-export function createPool(options: { capacity(): number; open(): boolean }): Pool {
+export function createPool(
+  options: { capacity(): number; open(): boolean; unknown?(): number },
+): Pool {
   const holders = new Set<AssignmentId>();
   const waiters = new Set<() => void>();
+  const unknown = options.unknown ?? (() => 0);
   const notify = () => {
     for (const wake of [...waiters]) wake();
   };
   const pool: Pool = {
     capacity: options.capacity,
     holders: () => holders,
-    free: () => options.open() ? Math.max(0, options.capacity() - holders.size) : 0,
+    unknown,
+    free: () => options.open() ? Math.max(0, options.capacity() - holders.size - unknown()) : 0,
     admits: (id) => holders.has(id) || pool.free() > 0,
     observe(id, state) {
       const holds = holdsSlot(state);

@@ -5,8 +5,10 @@ import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { type BackendName, taskIdOf } from "./model/ids.ts";
+import type { ReasonCode } from "./model/reason.ts";
 import type { TaskRecord } from "./model/record.ts";
-import type { Content } from "./model/state.ts";
+import type { Content, Event } from "./model/state.ts";
+import { unstartedSteps } from "./model/steps.ts";
 import type { Offers } from "./offers.ts";
 import type { Pool } from "./pool.ts";
 import type { AssignmentQueue, StoredMessage } from "./queue.ts";
@@ -33,66 +35,117 @@ export function createProcessor(deps: {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** A message that cannot be opened now is given back for so long. */
+  readonly parkMs: number;
   open(data: Uint8Array): Promise<Opened>;
   nonce(): string;
   /** How many steps the job has, for states that the controller sends itself. */
   stepsOf(task: Task): number;
-  /** Looks at an executor in the making again: its message has come. */
-  recheck(entry: Entry): void;
+  /** Why nothing is admitted although the pool may have room; null while it is. */
+  closed(): { readonly code: ReasonCode; readonly detail: string } | null;
 }): { run(signal: AbortSignal): Promise<void> } {
-  const { ledger, clock, offers } = deps;
+  const { ledger, offers } = deps;
   const logger = deps.logger.child({ component: "worker", backend: deps.backend });
 
   const complain = (message: StoredMessage, error: unknown) =>
     logger.error("assignment processing error", { assignment: message.id, error });
 
-  /** Claimed or ended before: the message is only a leftover. */
-  const isLeftover = (record: TaskRecord | undefined) =>
-    record !== undefined && (record.claimedBy !== null || record.terminal !== null);
-
   const process = async (message: StoredMessage, signal: AbortSignal) => {
     const taskId = taskIdOf(message.id);
     if (taskId === undefined) {
       complain(message, new Error(`Read message ${message.sequence}: id "${message.id}" is none`));
-      await message.terminate("not an assignment id", { signal });
-      return;
+      return await message.terminate("not an assignment id", { signal });
     }
     const record = (await deps.records.get(taskId, { signal }))?.value;
     const known = ledger.get(message.id);
-    if (isLeftover(record)) {
-      if (known === undefined) return await message.ack({ signal });
-      take(known, message);
-      return ledger.dispatch(message.id, READABLE_NO_SLOT);
+    if (known === undefined) return await admit(message, known, record, signal);
+    switch (known.state.kind) {
+      case "stored":
+      case "parked":
+        return await admit(message, known, record, signal);
+      case "admitted":
+      case "starting":
+      case "ready":
+        if (known.sequence === message.sequence) return take(known, message);
+        return await another(known, message, signal);
+      case "claimed":
+      case "running":
+      case "settling":
+      case "terminal":
+      case "cleaned":
+        if (known.sequence !== message.sequence) return await message.ack({ signal });
+        take(known, message);
+        return ledger.dispatch(message.id, LEFTOVER);
+      default:
+        return known.state satisfies never;
     }
+  };
+
+  /** One whose executor is not being made yet. */
+  const admit = async (
+    message: StoredMessage,
+    known: Entry | undefined,
+    record: TaskRecord | undefined,
+    signal: AbortSignal,
+  ) => {
+    if (known?.state.kind === "parked" && known.state.until > deps.clock.now()) {
+      take(known, message);
+      return ledger.dispatch(message.id, LEFTOVER);
+    }
+    // Claimed or ended before, and forgotten: the message is only a leftover.
+    if (isOver(known?.record?.value ?? record)) return await message.ack({ signal });
     const opened = await deps.open(message.data);
     const content = judge(message, opened);
-    const info = opened.kind === "readable" ? opened.info : known?.info ?? infoOf(message, record);
-    const entry = known ?? ledger.add(info, { kind: "stored" }, message.storedAt);
-    const again = entry.message !== null;
+    const readable = content.kind === "readable" && opened.kind === "readable";
+    const info = readable ? opened.info : known?.info ?? infoOf(message, record);
+    // The scheduler may have told of it meanwhile.
+    const entry = ledger.get(message.id) ??
+      ledger.add(info, { kind: "stored" }, message.storedAt);
     take(entry, message);
-    if (opened.kind === "readable") {
+    if (readable) {
       entry.info = opened.info;
-      await deps.writer.ensure(entry, {
-        ...firstRecord(opened.info, message.storedAt, deps.nonce()),
-        steps: Array.from({ length: deps.stepsOf(opened.task) }, (_, id) => unstarted(id)),
-      }, signal);
-      const until = entry.record?.value.parkedUntil ?? null;
-      if (until !== null && until > clock.now() && entry.state.kind === "stored") {
-        message.nak(until - clock.now());
-        return;
-      }
+      const steps = unstartedSteps(deps.stepsOf(opened.task));
+      const first = firstRecord(opened.info, message.storedAt, deps.nonce());
+      await deps.writer.ensure(entry, { ...first, steps }, signal);
     }
-    const slot = deps.pool.admits(message.id) ? "free" : "none";
-    const before = entry.state.kind;
-    ledger.dispatch(message.id, { kind: "delivered", content, slot });
-    // An executor that an earlier process had begun to make waited for its message.
-    if (!again && (before === "admitted" || before === "starting")) deps.recheck(entry);
+    ledger.dispatch(message.id, delivered(message, content));
+  };
+
+  const delivered = (message: StoredMessage, content: Content): Event => {
+    if (deps.pool.admits(message.id)) return { kind: "delivered", content, slot: "free" };
+    const closed = deps.closed();
+    return closed === null
+      ? { kind: "delivered", content, slot: "none" }
+      : { kind: "delivered", content, slot: "none", waits: closed };
+  };
+
+  /** A second message under the id of one whose executor is being made. */
+  const another = async (entry: Entry, message: StoredMessage, signal: AbortSignal) => {
+    const content = judge(message, await deps.open(message.data));
+    switch (content.kind) {
+      case "readable": // The same task again: a publish that was repeated.
+        return await message.ack({ signal });
+      case "conflicting":
+        entry.others = [...entry.others, message];
+        return ledger.dispatch(message.id, delivered(message, content));
+      case "invalid":
+        complain(message, new Error(content.detail));
+        return await message.terminate(content.detail, { signal });
+      case "unreadable":
+        return message.nak(deps.parkMs);
+      default:
+        return content satisfies never;
+    }
   };
 
   const judge = (message: StoredMessage, opened: Opened): Content => {
     if (opened.kind !== "readable") return opened;
     if (opened.info.id !== message.id) {
       return { kind: "invalid", detail: `the message is named ${message.id}, its content is not` };
+    }
+    if (opened.info.backend !== deps.backend) {
+      const detail = `the job is for ${opened.info.backend}, its message came to ${deps.backend}`;
+      return { kind: "invalid", detail };
     }
     return offers.offer(opened.info, opened.task) === "conflict"
       ? { kind: "conflicting", detail: "another task is on offer under this id" }
@@ -106,6 +159,13 @@ export function createProcessor(deps: {
     entry.nextTryAt = null;
   };
 
+  /** The record or the store was out of reach: the message comes again. */
+  const giveBack = (message: StoredMessage) => {
+    const entry = ledger.get(message.id);
+    if (entry?.message === message) entry.message = null;
+    message.nak(RETRY_MS);
+  };
+
   return {
     async run(signal) {
       for await (const message of deps.queue.consume(deps.backend, deps.pool, { signal })) {
@@ -113,9 +173,8 @@ export function createProcessor(deps: {
           await process(message, signal);
         } catch (error) {
           if (signal.aborted) return;
-          // The record or the store was out of reach: the message comes again.
           complain(message, error);
-          message.nak(RETRY_MS);
+          giveBack(message);
         }
       }
     },
@@ -123,14 +182,11 @@ export function createProcessor(deps: {
 }
 
 const RETRY_MS = 2_000;
-const READABLE_NO_SLOT = {
-  kind: "delivered",
-  content: { kind: "readable" },
-  slot: "none",
-} as const;
+/** The content does not matter any more. */
+const LEFTOVER = { kind: "delivered", content: { kind: "readable" }, slot: "none" } as const;
 
-function unstarted(id: number) {
-  return { id, result: null, startedAt: 0, stoppedAt: 0, logIndex: 0, logLength: 0 };
+function isOver(record: TaskRecord | undefined): boolean {
+  return record !== undefined && (record.claimedBy !== null || record.terminal !== null);
 }
 
 /** What is known of a message that cannot be opened: enough to show it and to tell Gitea. */

@@ -1,27 +1,24 @@
 import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/logger.ts";
+import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Executor } from "./backend.ts";
 import type { Deed } from "./effects.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry, Recovered } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { type AssignmentId, assignmentIdOf, type BackendName, type TaskId } from "./model/ids.ts";
+import type { ReasonCode } from "./model/reason.ts";
 import type { TaskRecord } from "./model/record.ts";
-import type { Presence, State } from "./model/state.ts";
 import type { Offers } from "./offers.ts";
 import type { Opened } from "./processor.ts";
 import type { AssignmentQueue, PendingMessage } from "./queue.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Versioned } from "./records.ts";
-import type { Identified, Strangers } from "./strangers.ts";
+import { restoredState } from "./restored_state.ts";
+import type { Identified, Stranger, Strangers } from "./strangers.ts";
 import type { Ownership, Worker } from "./worker.ts";
 
-/**
- * Rebuilds one backend's part of the ledger from what is durable: executors, records, stored
- * messages. An executor that cannot be verified is shown and stops nobody. Throws while the backend
- * cannot be listed; the caller keeps only this backend's consumer closed and tries again.
- */
-export async function recoverBackend(deps: {
+/** What {@link recoverBackend} needs. */
+export interface RecoveryDeps {
   readonly worker: Worker;
   readonly records: ReadonlyMap<TaskId, Versioned<TaskRecord>>;
   readonly queue: AssignmentQueue;
@@ -31,82 +28,174 @@ export async function recoverBackend(deps: {
   readonly strangers: Strangers;
   readonly recorder: Recorder;
   readonly clock: Clock;
-  readonly logger: Logger;
   open(data: Uint8Array): Promise<Opened>;
   identify(executor: Executor): Identified;
+  /** Why a stored one waits now. */
+  waiting(): { readonly code: ReasonCode; readonly detail: string };
   run(entry: Entry, effect: Deed): void;
-}, signal: AbortSignal): Promise<{ readonly executors: number; readonly stored: number }> {
-  const { worker, ledger, offers, clock } = deps;
-  const name = worker.backend.name;
-  const executors = await worker.backend.list({ signal });
-  const messages = await listMessages(deps.queue, name, signal);
-  let recovered = 0;
+}
+
+/** One assignment as the durable stores tell of it. */
+interface Found {
+  readonly info: AssignmentInfo;
+  readonly record: Versioned<TaskRecord> | null;
+  readonly executor: Executor | null;
+  readonly proof: Recovered["proof"] | null;
+  readonly message: PendingMessage | null;
+  /** The message opened, where that matters. */
+  readonly opened: Opened | null;
+}
+
+/**
+ * Rebuilds one backend's part of the ledger from what is durable: executors, records, stored
+ * messages.
+ *
+ * Everything is read first, then the ledger is filled in one go: a reading that fails leaves it as it
+ * was. An executor that cannot be verified is shown and stops nobody. Throws while the backend cannot
+ * be listed; the caller keeps only this backend's consumer closed and tries again.
+ */
+export async function recoverBackend(
+  deps: RecoveryDeps,
+  signal: AbortSignal,
+): Promise<{ readonly executors: number; readonly stored: number }> {
+  const { backend } = deps.worker;
+  const executors = await backend.list({ signal });
+  const messages = await listMessages(deps.queue, backend.name, signal);
+  const { found, strangers } = await gather(deps, executors, messages);
+  // Oldest first: those without a message were admitted before all that still have one.
+  found.sort((a, b) => placeOf(a) - placeOf(b) || ageOf(a) - ageOf(b));
+  for (const stranger of strangers) deps.strangers.show(stranger);
+  for (const each of found) restore(deps, each);
+  const recovered = found.filter(({ executor }) => executor !== null).length;
+  deps.recorder.recovered(backend.name, recovered);
+  return { executors: recovered, stored: messages.size };
+}
+
+async function gather(
+  deps: RecoveryDeps,
+  executors: readonly Executor[],
+  messages: ReadonlyMap<AssignmentId, PendingMessage>,
+): Promise<{ readonly found: Found[]; readonly strangers: readonly Stranger[] }> {
+  const { name } = deps.worker.backend;
+  const found = new Map<AssignmentId, Found>();
+  const strangers: Stranger[] = [];
 
   for (const executor of executors) {
     const identified = deps.identify(executor);
-    const record = identified.kind === "ours"
-      ? deps.records.get(identified.info.taskId)
-      : undefined;
-    const proof = record === undefined ? null : await prove(deps.ownership, executor, record.value);
-    if (identified.kind !== "ours" || record === undefined || proof === null) {
-      await deps.strangers.look({ name: executor.name, executor }, signal);
+    if (identified.kind !== "ours") {
+      strangers.push({ executor, ownership: identified.kind, why: identified.why });
       continue;
     }
-    const info = infoOf(identified.info.id, identified.info.taskId, record.value);
-    const stored = messages.get(info.id);
-    const entry = restore(info, record, stateWith(executor, record.value, stored !== undefined));
-    entry.executor = executor;
-    entry.recovered = { at: clock.now(), proof };
-    recovered++;
-    resume(entry, stored);
+    const { id, taskId } = identified.info;
+    const record = deps.records.get(taskId);
+    const proof = record === undefined ? null : await prove(deps.ownership, executor, record.value);
+    if (record === undefined) {
+      strangers.push({ executor, ownership: "unknown", why: "there is no record of it" });
+    } else if (proof === null) {
+      strangers.push({ executor, ownership: "foreign", why: "its record names another one" });
+    } else {
+      const message = messages.get(id) ?? null;
+      const opened = message === null ? null : await deps.open(message.data);
+      const info = infoOf(id, taskId, record.value);
+      found.set(id, { info, record, executor, proof, message, opened });
+    }
   }
-
   for (const [taskId, record] of deps.records) {
     const id = assignmentIdOf(taskId);
-    if (record.value.backend !== name || ledger.get(id) !== undefined) continue;
-    const stored = messages.get(id);
-    const entry = restore(
-      infoOf(id, taskId, record.value),
-      record,
-      stateWithout(record.value, stored !== undefined),
-    );
-    resume(entry, stored);
+    if (record.value.backend !== name || found.has(id)) continue;
+    const info = infoOf(id, taskId, record.value);
+    const message = messages.get(id) ?? null;
+    found.set(id, { info, record, executor: null, proof: null, message, opened: null });
   }
-
   for (const message of messages.values()) {
-    if (ledger.get(message.id) !== undefined) continue;
+    if (found.has(message.id)) continue;
     const opened = await deps.open(message.data);
     if (opened.kind !== "readable") continue; // Its delivery will tell, and say why.
-    const entry = ledger.add(opened.info, { kind: "stored" }, message.storedAt);
-    entry.sequence = message.sequence;
+    const nothing = { record: null, executor: null, proof: null };
+    found.set(message.id, { info: opened.info, message, opened, ...nothing });
   }
-  deps.recorder.recovered(name, recovered);
-  return { executors: recovered, stored: messages.size };
+  return { found: [...found.values()], strangers };
+}
 
-  function restore(info: AssignmentInfo, record: Versioned<TaskRecord>, state: State): Entry {
-    const entry = ledger.add(info, state, record.value.storedAt);
-    entry.record = record;
-    return entry;
+function restore(deps: RecoveryDeps, found: Found): void {
+  const { ledger, offers, clock, run } = deps;
+  const { info, record, executor, message, opened } = found;
+  const known = ledger.get(info.id);
+  // The scheduler has stored it while we were reading.
+  if (known !== undefined && record === null) return;
+  const state = restoredState({
+    record: record?.value ?? null,
+    executor,
+    stored: message !== null,
+    now: clock.now(),
+  });
+  const entry = ledger.add(info, state, record?.value.storedAt ?? message?.storedAt ?? clock.now());
+  entry.record = record;
+  entry.restored = record !== null;
+  entry.executor = executor;
+  // An earlier process may have asked for one just before it ended.
+  entry.mayExist = record !== null && state.kind === "stored";
+  entry.sequence = message?.sequence ?? null;
+  if (found.proof !== null) entry.recovered = { at: clock.now(), proof: found.proof };
+  explain(deps, entry);
+
+  const value = record?.value;
+  const executorLives = executor !== null && executor.ended === null;
+  if (value?.claimedBy != null && (state.kind !== "terminal" || executorLives)) {
+    const task: Task | null = state.kind === "claimed" && opened?.kind === "readable"
+      ? opened.task
+      : null;
+    const { claimedBy: claim, logOffset, steps } = value;
+    offers.recoverClaimed(info, { claim, logOffset, steps, task });
+  }
+  switch (state.kind) {
+    case "stored":
+    case "parked":
+    case "starting":
+      if (message === null) {
+        return giveUp(entry, "payload_lost", "the stored task is gone from the queue");
+      }
+      if (state.kind !== "starting" || opened === null) return;
+      if (opened.kind === "invalid") return giveUp(entry, "invalid", opened.detail);
+      if (opened.kind === "unreadable") {
+        entry.reason = { code: "unreadable", detail: opened.detail, since: clock.now() };
+        return;
+      }
+      offers.offer(info, opened.task);
+      return run(entry, { kind: "accept", afterMs: 0 });
+    case "terminal":
+      if (state.message === "in_hand") run(entry, { kind: "ack" });
+      if (state.marker === "pending") run(entry, { kind: "mark" });
+      else if (state.presence === "ended") run(entry, { kind: "delete_executor" });
+      if (state.presence === "gone" && state.message === "gone") run(entry, { kind: "finish" });
+      return;
+    default:
+      return; // A claimed one goes on by what its executor reports, or by its loss.
   }
 
-  /** What the restored state still has to do. */
-  function resume(entry: Entry, stored: PendingMessage | undefined): void {
-    const { state } = entry;
-    entry.sequence = stored?.sequence ?? null;
-    const record = entry.record?.value;
-    if (record?.claimedBy != null && (state.kind === "claimed" || state.kind === "running")) {
-      const { claimedBy: claim, logOffset, steps } = record;
-      offers.recoverClaimed(entry.info, { claim, logOffset, steps });
+  function giveUp(entry: Entry, code: ReasonCode, detail: string): void {
+    ledger.dispatch(entry.info.id, { kind: "gave_up", code, detail });
+  }
+}
+
+/** Why a restored one waits. */
+function explain(deps: RecoveryDeps, entry: Entry): void {
+  const since = deps.clock.now();
+  switch (entry.state.kind) {
+    case "stored":
+      entry.reason = { ...deps.waiting(), since };
+      return;
+    case "parked": {
+      const failures = entry.record?.value.failures ?? 0;
+      entry.reason = { code: "parked", detail: `${failures} executors failed`, since };
+      entry.nextTryAt = entry.state.until;
+      return;
     }
-    if (state.kind === "terminal") {
-      if (state.marker === "pending") deps.run(entry, { kind: "mark" });
-      else if (state.presence === "ended") deps.run(entry, { kind: "delete_executor" });
-      else if (state.presence === "gone") deps.run(entry, { kind: "finish" });
-    }
-    if (stored === undefined && (state.kind === "starting" || state.kind === "stored")) {
-      const detail = "the stored task is gone from the queue";
-      ledger.dispatch(entry.info.id, { kind: "gave_up", code: "payload_lost", detail });
-    }
+    case "starting":
+      entry.reason = { code: "executor_starting", detail: "its executor was recovered", since };
+      return;
+    default:
+      return;
   }
 }
 
@@ -121,40 +210,12 @@ async function prove(
     : null;
 }
 
-function stateWith(executor: Executor, record: TaskRecord, stored: boolean): State {
-  const presence: Presence = executor.ended === null ? "alive" : "ended";
-  if (executor.terminal || record.terminal !== null) {
-    return {
-      kind: "terminal",
-      result: record.terminal?.result ?? "failure",
-      executor: executor.name,
-      presence,
-      marker: executor.terminal ? "held" : "pending",
-      message: "gone",
-    };
-  }
-  if (record.claimedBy === null) return { kind: "starting", executor: executor.name };
-  return stored
-    ? { kind: "claimed", executor: executor.name, presence, ack: "waiting", final: null }
-    : { kind: "running", executor: executor.name, presence };
+function placeOf({ message }: Found): number {
+  return message?.sequence ?? 0;
 }
 
-function stateWithout(record: TaskRecord, stored: boolean): State {
-  const executor = record.claimedBy?.executor ?? null;
-  if (record.terminal !== null) {
-    return {
-      kind: "terminal",
-      result: record.terminal.result,
-      executor,
-      presence: "gone",
-      marker: "moot",
-      message: "gone",
-    };
-  }
-  if (executor === null) return { kind: "stored" };
-  return stored
-    ? { kind: "claimed", executor, presence: "gone", ack: "waiting", final: null }
-    : { kind: "running", executor, presence: "gone" };
+function ageOf({ record, message }: Found): number {
+  return record?.value.storedAt ?? message?.storedAt ?? 0;
 }
 
 function infoOf(id: AssignmentId, taskId: TaskId, record: TaskRecord): AssignmentInfo {
@@ -171,6 +232,7 @@ function infoOf(id: AssignmentId, taskId: TaskId, record: TaskRecord): Assignmen
   };
 }
 
+/** The first message of each assignment; a second one is judged when it is delivered. */
 async function listMessages(
   queue: AssignmentQueue,
   backend: BackendName,
@@ -180,7 +242,9 @@ async function listMessages(
   let fromSequence = 1;
   while (true) {
     const page = await queue.list(backend, { fromSequence, limit: PAGE }, { signal });
-    for (const message of page) messages.set(message.id, message);
+    for (const message of page) {
+      if (!messages.has(message.id)) messages.set(message.id, message);
+    }
     const last = page.at(-1);
     if (page.length < PAGE || last === undefined) return messages;
     fromSequence = last.sequence + 1;

@@ -39,7 +39,7 @@ function setup(given: Setup = {}) {
     gitea: given.gitea?.(direct) ?? direct,
     queue: { maxPayload: 1000, publish: given.publish ?? ok },
     place: given.place ?? ((task) => Promise.resolve(placed(task))),
-    settlePermanent: (taskId, detail) => {
+    settlePermanent: ({ taskId, detail }) => {
       settled.push({ taskId, detail });
       return given.settle?.(taskId, detail) ?? Promise.resolve();
     },

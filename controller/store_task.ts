@@ -5,6 +5,7 @@ import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import { GiteaError } from "./gitea.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { TaskId } from "./model/ids.ts";
+import { stepsOf } from "./model/steps.ts";
 import { type AssignmentQueue, QueueError } from "./queue.ts";
 import type { Recorder } from "./recorder.ts";
 
@@ -20,13 +21,21 @@ export type Placement =
   /** Can never become an assignment; `detail` says to the job's author why and what to write. */
   | { readonly kind: "permanent"; readonly taskId: TaskId; readonly detail: string };
 
+/** A task that can never run. */
+export interface Refused {
+  readonly taskId: TaskId;
+  readonly detail: string;
+  /** How many steps its job has: Gitea leaves those running that a final state does not name. */
+  readonly steps: number;
+}
+
 /** What {@link storeTask} needs. */
 export interface StoreTaskDeps {
   readonly queue: Pick<AssignmentQueue, "publish" | "maxPayload">;
   /** Decides and seals. A rejection is retried: the task is never dropped. */
   place(task: Task): Promise<Placement>;
   /** Fails the task at Gitea with `detail` in its log. Rejections are retried. */
-  settlePermanent(taskId: TaskId, detail: string, signal: AbortSignal): Promise<void>;
+  settlePermanent(refused: Refused, signal: AbortSignal): Promise<void>;
   /** The message is stored. May be told twice of the same task. */
   onStored(info: AssignmentInfo, sequence: number, storedAt: number): void;
   readonly recorder: Recorder;
@@ -68,7 +77,8 @@ export async function storeTask(
     });
   const failAtGitea = (taskId: TaskId, detail: string) => {
     logger.warn("task refused", { component: "scheduler", taskId, detail });
-    return retry(() => deps.settlePermanent(taskId, detail, signal), isGone).catch((error) => {
+    const refused = { taskId, detail, steps: stepsOf(task) };
+    return retry(() => deps.settlePermanent(refused, signal), isGone).catch((error) => {
       if (!isGone(error)) throw error;
     });
   };

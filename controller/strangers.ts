@@ -1,5 +1,5 @@
 import type { Logger } from "../lib/logger.ts";
-import type { Backend, Executor, ExecutorChange } from "./backend.ts";
+import type { Backend, Executor } from "./backend.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { ExecutorName } from "./model/ids.ts";
 
@@ -14,57 +14,91 @@ export type Identified =
 /** An executor that belongs to no assignment we know. */
 export interface Stranger {
   readonly executor: Executor;
-  readonly ownership: "ours" | "foreign" | "unknown";
+  /**
+   * `unknown` ones keep a slot until they are gone: they may be running a job of ours. `foreign` ones
+   * are another's, or prove to be none of ours.
+   */
+  readonly ownership: "foreign" | "unknown";
   readonly why: string;
 }
 
-/** Executors without an assignment: leftovers of ours are deleted once ended, all others only shown. */
+/** Executors without an assignment: leftovers of ours are deleted, all others only shown. */
 export interface Strangers {
-  /** Judges an executor that no live assignment claims. */
-  look(change: ExecutorChange, signal: AbortSignal): Promise<void>;
+  /** Judges an executor that no live assignment claims; looks first whether it is still there. */
+  meet(executor: Executor, signal: AbortSignal): Promise<void>;
+  /** Shows it as it was judged by whoever could tell. */
+  show(stranger: Stranger): void;
   forget(name: ExecutorName): void;
   /** Drops those that the backend no longer has. */
   keepOnly(names: ReadonlySet<ExecutorName>): void;
   list(): readonly Stranger[];
+  /** How many keep a slot. */
+  unknown(): number;
 }
 
-/** Makes the {@link Strangers} of one backend. */
+/** Makes the {@link Strangers} of one backend. `onChange` is called when the list has changed. */
 export function createStrangers(deps: {
   readonly backend: Backend;
   readonly logger: Logger;
   identify(executor: Executor): Identified;
+  /** True if it was made for an assignment that has ended here: a deletion that did not come through. */
+  isLeftover(executor: Executor): Promise<boolean>;
+  /** Throws when this process may not act any more. */
+  guard(): void;
+  onChange(): void;
 }): Strangers {
+  const { backend } = deps;
   const strangers = new Map<ExecutorName, Stranger>();
+
+  const show = (stranger: Stranger) => {
+    const { executor, ownership, why } = stranger;
+    const known = strangers.get(executor.name);
+    strangers.set(executor.name, stranger);
+    if (known?.ownership === ownership && known.executor.uid === executor.uid) return;
+    deps.logger.warn("executor without assignment", {
+      executor: executor.name,
+      ownership,
+      detail: why,
+    });
+    deps.onChange();
+  };
+  const forget = (name: ExecutorName) => {
+    if (strangers.delete(name)) deps.onChange();
+  };
+
   return {
-    async look({ name, executor }, signal) {
-      if (executor === null) {
-        strangers.delete(name);
-        return;
+    show,
+    forget,
+    async meet(seen, signal) {
+      const known = strangers.get(seen.name);
+      if (known?.executor.uid === seen.uid) return show({ ...known, executor: seen });
+      // What a list or a late change says may be over by now.
+      const executor = await backend.find(seen.name, { signal });
+      if (executor === undefined) return forget(seen.name);
+      if (await deps.isLeftover(executor)) {
+        deps.guard();
+        await backend.delete(executor, { signal });
+        return forget(seen.name);
       }
-      const identified = deps.identify(executor);
-      if (identified.kind === "ours" && executor.terminal && executor.ended !== null) {
-        // Its assignment is over and forgotten: the last deletion did not come through.
-        await deps.backend.delete(executor, { signal });
-        strangers.delete(name);
-        return;
-      }
-      if (!strangers.has(name)) {
-        deps.logger.warn("executor without assignment", {
-          executor: name,
-          ownership: identified.kind,
-          detail: identified.kind === "ours" ? "no assignment is known" : identified.why,
-        });
-      }
-      strangers.set(name, {
-        executor,
-        ownership: identified.kind,
-        why: identified.kind === "ours" ? "no assignment of this name is known" : identified.why,
-      });
+      show({ executor, ...judge(deps.identify(executor)) });
     },
-    forget: (name) => void strangers.delete(name),
     keepOnly(names) {
-      for (const name of [...strangers.keys()]) if (!names.has(name)) strangers.delete(name);
+      for (const name of [...strangers.keys()]) if (!names.has(name)) forget(name);
     },
     list: () => [...strangers.values()],
+    unknown() {
+      let count = 0;
+      for (const { ownership } of strangers.values()) if (ownership === "unknown") count++;
+      return count;
+    },
   };
+}
+
+function judge(identified: Identified): Omit<Stranger, "executor"> {
+  return identified.kind === "ours"
+    ? {
+      ownership: "unknown",
+      why: "there is no record of it, so nobody can tell whether it is ours",
+    }
+    : { ownership: identified.kind, why: identified.why };
 }

@@ -1,6 +1,6 @@
 import type { Executor } from "./backend.ts";
 import type { Entry } from "./entry.ts";
-import type { JournalEntry } from "./journal.ts";
+import type { JournalEntry, StoredEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { stateName } from "./model/state.ts";
 import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./phases.ts";
@@ -44,24 +44,25 @@ export function assignmentView(entry: Entry, position: number | null): Assignmen
     streamSequence: entry.sequence,
     deliveries: entry.deliveries,
     nextTryAt: isoOrNull(entry.nextTryAt),
-    failures: record?.value.failures ?? 0,
+    failures: (record?.value ?? entry.remains)?.failures ?? 0,
     executor: entry.executor?.name ?? null,
     createdAt: iso(entry.createdAt),
     updatedAt: iso(entry.updatedAt),
-    epoch: record?.value.epoch ?? null,
+    epoch: (record?.value ?? entry.remains)?.epoch ?? null,
   };
 }
 
-/** An assignment with its timeline. */
+/** An assignment with its timeline, which may begin before this process. */
 export function detailView(
   entry: Entry,
+  journal: readonly JournalEntry[],
   position: number | null,
   statistics: PhaseStatistics,
 ): AssignmentDetailView {
   return {
     ...assignmentView(entry, position),
-    events: eventViews(entry.journal),
-    phases: phaseViews(phasesOf(entry.journal, entry.createdAt), entry.info, statistics),
+    events: eventViews(journal),
+    phases: phaseViews(phasesOf(journal, entry.createdAt), entry.info, statistics),
     lastLines: entry.lastLines,
   };
 }
@@ -106,8 +107,9 @@ export function phaseViews(
 
 /** The executor of an assignment, or undefined while it has none. */
 export function executorView(entry: Entry): ExecutorView | undefined {
-  const { executor } = entry;
-  if (executor === null || entry.state.kind === "cleaned") return undefined;
+  const { executor, state } = entry;
+  if (executor === null || state.kind === "cleaned") return undefined;
+  if ("presence" in state && state.presence === "gone") return undefined;
   return {
     ...common(executor),
     backend: entry.info.backend,

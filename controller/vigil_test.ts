@@ -10,10 +10,11 @@ import type { Effect, State } from "./model/state.ts";
 import { createPool } from "./pool.ts";
 import { createVigil } from "./vigil.ts";
 
-function setup(options: { near?: boolean; maxRps?: number } = {}) {
+function setup(options: { near?: number; maxRps?: number } = {}) {
   const clock = createFakeClock();
   const gitea = createFakeGitea();
   const effects: string[] = [];
+  const stop = new AbortController();
   const pool = createPool({ capacity: () => 4, open: () => true });
   const ledger = createLedger({
     clock,
@@ -29,13 +30,13 @@ function setup(options: { near?: boolean; maxRps?: number } = {}) {
     ledger,
     zombieTimeoutMs: 600_000,
     maxRps: options.maxRps ?? 5,
-    near: () => options.near ?? false,
+    near: () => options.near ?? 0,
+    signal: stop.signal,
   });
   const put = (n: number, state: State) => {
     gitea.tasks.set(BigInt(n), add());
     return ledger.add(infoOf(n), state, clock.now());
   };
-  const stop = new AbortController();
   const running = vigil.run(stop.signal);
   return {
     clock,
@@ -89,7 +90,7 @@ Deno.test("run() asks every 10 s for those in the making, and never for those th
 });
 
 Deno.test("run() has a cancelled waiting task settled as cancelled within 12 s", async () => {
-  await using t = setup({ near: true });
+  await using t = setup({ near: 100 });
   const entry = t.put(1, { kind: "stored" });
   t.gitea.cancel(1n);
   await t.clock.advance(12_000);
@@ -98,7 +99,7 @@ Deno.test("run() has a cancelled waiting task settled as cancelled within 12 s",
 });
 
 Deno.test("run() stays within its budget when many wait", async () => {
-  await using t = setup({ near: true, maxRps: 2 });
+  await using t = setup({ near: 100, maxRps: 2 });
   for (let n = 1; n <= 50; n++) t.put(n, { kind: "stored" });
   await t.clock.advance(60_000);
   const all = [...t.gitea.tasks.values()].reduce((sum, task) => sum + task.heartbeats, 0);

@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Backend, Executor, Metadata } from "./backend.ts";
 import { BackendError } from "./backend.ts";
-import type { Entry } from "./entry.ts";
+import type { Ended, Entry } from "./entry.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { ExecutorName } from "./model/ids.ts";
@@ -33,7 +33,9 @@ export type Outcome =
     readonly detail: string;
     readonly failures: number;
     readonly lastLines: readonly string[];
-  };
+  }
+  /** The record says that this executor was handed the job: nothing is made any more. */
+  | { readonly kind: "claimed"; readonly executor: ExecutorName };
 
 /** Finds or makes the executor of an assignment and gives it its identity (SPEC 9). */
 export interface Worker {
@@ -45,8 +47,10 @@ export interface Worker {
    * exist. Expected troubles are outcomes; throws on abort, and when the record cannot be written.
    */
   accept(entry: Entry, seen: (executor: Executor) => void, signal: AbortSignal): Promise<Outcome>;
-  /** Deletes the executor of an assignment if it is there and ours. */
-  remove(entry: Entry, signal: AbortSignal): Promise<void>;
+  /** True if this object is the assignment's executor: by its UID, or by its signature before one is known. */
+  isOurs(entry: Entry, executor: Executor): Promise<boolean>;
+  /** Deletes the executor of an assignment if it is there and ours; `leaving` while it still is. */
+  remove(entry: Entry, signal: AbortSignal): Promise<"gone" | "leaving">;
 }
 
 /** Makes the {@link Worker} of one backend. */
@@ -59,6 +63,8 @@ export function createWorker(deps: {
   launch(info: AssignmentInfo): Readonly<Record<string, string>>;
   nonce(): string;
   write(entry: JournalEntry): void;
+  /** Asks Gitea whether the job is still wanted, unless it has just said so; never throws for its sake. */
+  confirm(entry: Entry): Promise<void>;
   /** Throws when this process may not act any more; called before each effect. */
   guard(): void;
 }): Worker {
@@ -78,37 +84,44 @@ export function createWorker(deps: {
     });
 
   const isOurs = async (entry: Entry, executor: Executor): Promise<boolean> => {
-    const record = entry.record?.value;
-    if (record === undefined) return false;
-    if (record.uid !== null) return record.uid === executor.uid;
-    return await ownership.verify(executor.name, executor.metadata, record.nonce);
+    if (entry.executor?.uid === executor.uid) return true;
+    const proof = entry.record?.value ?? entry.remains;
+    if (proof === null) return false;
+    if (proof.uid !== null) return proof.uid === executor.uid;
+    return await ownership.verify(executor.name, executor.metadata, proof.nonce);
   };
 
   const make = async (entry: Entry, name: ExecutorName, signal: AbortSignal) => {
     const nonce = entry.record?.value.nonce ?? "";
     const metadata = await ownership.compose(name, entry.info, nonce);
     deps.guard();
-    const executor = await backend.create(
-      { name, metadata, environment: deps.launch(entry.info), assignment: entry.info },
-      { signal },
-    );
-    journal(entry, "executor_created", executor);
-    return executor;
+    entry.mayExist = true;
+    try {
+      const executor = await backend.create(
+        { name, metadata, environment: deps.launch(entry.info), assignment: entry.info },
+        { signal },
+      );
+      journal(entry, "executor_created", executor);
+      return executor;
+    } catch (error) {
+      if (error instanceof BackendError && isRefusal(error)) entry.mayExist = false;
+      throw error;
+    }
   };
 
   /** Counts a failure before the claim and prepares the record for another executor. */
-  const failed = async (
-    entry: Entry,
-    ending: { code: ReasonCode; detail: string; lastLines: readonly string[] },
-    signal: AbortSignal,
-  ): Promise<Outcome> => {
+  const failed = async (entry: Entry, ended: Ended, signal: AbortSignal): Promise<Outcome> => {
     const nonce = deps.nonce();
     const record = await writer.change(
       entry,
-      (r) => ({ ...r, failures: r.failures + 1, uid: null, nonce }),
+      (r) => r.claimedBy === null ? { ...r, failures: r.failures + 1, uid: null, nonce } : r,
       signal,
     );
-    return { kind: "executor_failed", ...ending, failures: record.failures };
+    entry.ending = null;
+    const { code, detail, lastLines } = ended;
+    return record.claimedBy === null
+      ? { kind: "executor_failed", code, detail, lastLines, failures: record.failures }
+      : { kind: "claimed", executor: record.claimedBy.executor };
   };
 
   const bind = async (entry: Entry, executor: Executor, signal: AbortSignal): Promise<Outcome> => {
@@ -124,20 +137,40 @@ export function createWorker(deps: {
     return { kind: "ready", executor };
   };
 
+  const absent = async (
+    entry: Entry,
+    name: ExecutorName,
+    seen: (executor: Executor) => void,
+    signal: AbortSignal,
+  ): Promise<Outcome> => {
+    entry.mayExist = false;
+    journal(entry, "executor_absent", null);
+    if (entry.record?.value.uid != null) {
+      return await failed(entry, entry.ending ?? VANISHED, signal);
+    }
+    await deps.confirm(entry);
+    signal.throwIfAborted();
+    const executor = await make(entry, name, signal);
+    seen(executor);
+    await writer.change(entry, (r) => ({ ...r, uid: executor.uid }), signal);
+    return await bind(entry, executor, signal);
+  };
+
+  /** One that will not claim: its successor is made when it is gone, and not before. */
+  const replace = async (entry: Entry, found: Executor, signal: AbortSignal): Promise<Outcome> => {
+    const ended = found.ended ?? entry.ending ?? TERMINATED;
+    entry.ending = ended;
+    deps.guard();
+    await backend.delete(found, { signal });
+    const left = await backend.find(found.name, { signal });
+    if (left?.uid !== found.uid) return await failed(entry, ended, signal);
+    return { kind: "not_ready", code: ended.code, detail: `${ended.detail}; it is being deleted` };
+  };
+
   const accept: Worker["accept"] = async (entry, seen, signal) => {
     const name = deps.nameOf(entry.info);
     const found = await backend.find(name, { signal });
-    if (found === undefined) {
-      journal(entry, "executor_absent", null);
-      if (entry.record?.value.uid != null) {
-        const detail = "the executor vanished before it asked for its job";
-        return await failed(entry, { code: "executor_failed", detail, lastLines: [] }, signal);
-      }
-      const executor = await make(entry, name, signal);
-      seen(executor);
-      await writer.change(entry, (r) => ({ ...r, uid: executor.uid }), signal);
-      return await bind(entry, executor, signal);
-    }
+    if (found === undefined) return await absent(entry, name, seen, signal);
     if (!await isOurs(entry, found)) {
       return {
         kind: "backend_failed",
@@ -148,52 +181,56 @@ export function createWorker(deps: {
     }
     journal(entry, "executor_found", found);
     seen(found);
-    if (found.ended !== null || found.terminating) {
-      deps.guard();
-      await backend.delete(found, { signal });
-      const ending = found.ended ??
-        {
-          code: "executor_failed" as const,
-          detail: "the executor was being deleted",
-          lastLines: [],
-        };
-      const { code, detail, lastLines } = ending;
-      return await failed(entry, { code, detail, lastLines }, signal);
-    }
     if (entry.record?.value.uid === null) {
       await writer.change(entry, (r) => ({ ...r, uid: found.uid }), signal);
     }
+    if (found.ended !== null || found.terminating) return await replace(entry, found, signal);
     return await bind(entry, found, signal);
   };
 
   return {
     backend,
     nameOf: deps.nameOf,
+    isOurs,
     async accept(entry, seen, signal) {
       try {
         return await accept(entry, seen, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof BackendError) return refused(error);
-        throw error;
+        if (!(error instanceof BackendError)) throw error;
+        // Only what surely does not exist lets the slot go.
+        const doubt = entry.mayExist || entry.record?.value.uid != null;
+        return {
+          kind: "backend_failed",
+          code: error.code === "quota" ? "quota" : "backend_unavailable",
+          detail: error.message,
+          executor: doubt ? "possible" : "none",
+        };
       }
     },
     async remove(entry, signal) {
       const found = await backend.find(deps.nameOf(entry.info), { signal });
-      if (found === undefined || !await isOurs(entry, found)) return;
+      if (found === undefined || !await isOurs(entry, found)) return "gone";
       deps.guard();
       await backend.delete(found, { signal });
+      const left = await backend.find(found.name, { signal });
+      return left?.uid === found.uid ? "leaving" : "gone";
     },
   };
 }
 
-/** What a backend's no means for the assignment; only a plain refusal proves that nothing was made. */
-function refused(error: BackendError): Outcome {
-  const refusal = error.code === "quota" || error.code === "refused" || error.code === "invalid";
-  return {
-    kind: "backend_failed",
-    code: error.code === "quota" ? "quota" : "backend_unavailable",
-    detail: error.message,
-    executor: refusal ? "none" : "possible",
-  };
+const VANISHED: Ended = {
+  code: "executor_failed",
+  detail: "the executor vanished before it asked for its job",
+  lastLines: [],
+};
+const TERMINATED: Ended = {
+  code: "executor_failed",
+  detail: "the executor was deleted by somebody before it asked for its job",
+  lastLines: [],
+};
+
+/** Only a plain no proves that nothing was made. */
+function isRefusal(error: BackendError): boolean {
+  return error.code === "quota" || error.code === "refused" || error.code === "invalid";
 }

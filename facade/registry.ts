@@ -136,11 +136,11 @@ export function createRegistry(deps: RegistryDeps): Registry {
         (held === null || sameTask(held, task));
       return same ? "offered" : "conflict";
     },
-    recoverClaimed(info, { claim, logOffset }) {
+    recoverClaimed(info, { claim, logOffset, task }) {
       const known = entries.get(info.id);
       if (known?.state.kind === "claimed") return;
       const relay = deps.relayFor(info, logOffset);
-      put(info, { kind: "claimed", gate: claim.gate, task: null, relay });
+      put(info, { kind: "claimed", gate: claim.gate, task, relay });
     },
     remove(id) {
       const entry = entries.get(id);

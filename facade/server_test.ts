@@ -337,6 +337,7 @@ Deno.test("a claimed assignment that was recovered takes reports of its own gate
     claim: { executor: executorName(await instanceOf("uuid", "ns"), info.id), gate: GATE, at: 1 },
     logOffset: 2,
     steps: [],
+    task: null,
   });
   const client = given.runner(svid, given.headersOf(info));
   const answer = await client.updateLog({ taskId: 41n, index: 0n, rows: rows("first") });

@@ -13,7 +13,7 @@ import { createEngine, type Engine } from "../controller/engine.ts";
 import { createLabelState } from "../controller/label_state.ts";
 import { createEnvelopeCodec } from "../controller/model/envelope.ts";
 import { type BackendName, BACKENDS, instanceOf } from "../controller/model/ids.ts";
-import { stepsOf } from "../controller/model/steps.ts";
+import { stepsOf, unstartedSteps } from "../controller/model/steps.ts";
 import { createPhaseStatistics } from "../controller/phases.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import { checkRegistration, createScheduler } from "../controller/scheduler.ts";
@@ -166,6 +166,7 @@ export async function startController(
     zombieTimeoutMs: config.gitea.zombieTimeoutMs,
     heartbeatMaxRps: config.gitea.heartbeatMaxRps,
     claimTimeoutMs: CLAIM_TIMEOUT_MS,
+    maxWaitMs: config.maxWaitMs,
   }));
   lateEvents.bind(engine.events);
 
@@ -181,9 +182,10 @@ export async function startController(
     gitea,
     queue,
     place: createPlace(codec, { trustDomain, defaultBackend }),
-    settlePermanent: async (taskId, detail, stop) => {
+    settlePermanent: async ({ taskId, detail, steps: count }, stop) => {
       const text = `gitea-dynamic-runner: ${detail}`;
-      await settleTask({ taskId, result: "failure", text, steps: [] }, { gitea, clock }, stop);
+      const steps = unstartedSteps(count);
+      await settleTask({ taskId, result: "failure", text, steps }, { gitea, clock }, stop);
     },
     onStored: engine.stored,
     labels: labels.labels,

@@ -1,6 +1,6 @@
 import type { Effect, Event, JournalEvent, Presence, State } from "./state.ts";
 import type { ReasonCode, Result } from "./reason.ts";
-import { stateName } from "./state.ts";
+import { isBeforeClaim, stateName } from "./state.ts";
 
 /** Delays that {@link decide} uses, in milliseconds. */
 export interface Delays {
@@ -73,12 +73,14 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
           },
         }
         : same(state);
+    case "look_again":
+      return lookAgain(state);
     case "backend_failed":
       return backendFailed(state, event, delays);
     case "executor_failed":
       return executorFailed(state, event, now, delays);
     case "claim_recorded":
-      return state.kind === "ready"
+      return inTheMaking(state) || state.kind === "ready"
         ? {
           state: {
             kind: "claimed",
@@ -115,6 +117,8 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
       return finalAccepted(state, event.result);
     case "settled":
       return settled(state, event.result);
+    case "executor_leaving":
+      return presenceChanged(state, "leaving");
     case "executor_ended":
       return presenceChanged(state, "ended");
     case "executor_gone":
@@ -122,7 +126,7 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
     case "marked":
       return marked(state);
     case "cancelled":
-      return beforeClaim(state)
+      return isBeforeClaim(state)
         ? settle(state, "cancelled", { code: "cancelled", detail: event.detail }, "cancelled")
         : same(state);
     case "stopped":
@@ -130,7 +134,7 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
         ? settle(state, "cancelled", { code: "cancelled", detail: event.detail }, "cancelled")
         : same(state);
     case "gave_up":
-      return beforeClaim(state) ? settle(state, "failure", event, null) : same(state);
+      return isBeforeClaim(state) ? settle(state, "failure", event, null) : same(state);
     case "lost":
       return state.kind === "claimed" || state.kind === "running"
         ? settle(state, "failure", event, "lost")
@@ -144,7 +148,6 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
         ? {
           state: { kind: "cleaned", result: state.result },
           effects: [journal("cleaned")],
-          waiting: null,
         }
         : same(state);
     default:
@@ -152,6 +155,8 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
   }
 }
 
+/** Longest wait before another executor is made for one that failed. */
+const MAX_BACKOFF_MS = 60_000;
 const AWAITING_SLOT: Waiting = { code: "awaiting_slot", detail: "every slot of the pool is taken" };
 
 function same(state: State): Decision {
@@ -164,11 +169,6 @@ function journal(event: JournalEvent, retryDelayMs = 0, detail: string | null = 
 
 function inTheMaking(state: State): state is State & { kind: "admitted" | "starting" } {
   return state.kind === "admitted" || state.kind === "starting";
-}
-
-function beforeClaim(state: State): boolean {
-  return state.kind === "stored" || state.kind === "parked" || state.kind === "ready" ||
-    inTheMaking(state);
 }
 
 function delivered(
@@ -192,8 +192,12 @@ function delivered(
       return { state: { ...state, message: "in_hand" }, effects: [] };
     case "admitted":
     case "starting":
-    case "ready":
-      return same(state);
+    case "ready": {
+      if (event.content.kind !== "conflicting") return same(state);
+      // Two tasks under one id: nobody can tell which is the true one, so neither runs.
+      const reason = { code: "invalid", detail: event.content.detail } as const;
+      return settle(state, "failure", reason, "conflicting assignment", "invalid");
+    }
     default:
       return state satisfies never;
   }
@@ -216,7 +220,7 @@ function delivered(
             journal("capacity_wait", delays.capacityWaitMs),
             { kind: "nak", delayMs: delays.capacityWaitMs },
           ],
-          waiting: AWAITING_SLOT,
+          waiting: event.waits ?? AWAITING_SLOT,
         };
     case "invalid":
     case "conflicting": {
@@ -242,23 +246,28 @@ function delivered(
   }
 }
 
+/** In the making: another round. Ready: it will not claim any more. Later the presence decides. */
+function lookAgain(state: State): Decision {
+  const effects: Effect[] = [{ kind: "accept", afterMs: 0 }];
+  if (state.kind === "ready") {
+    return { state: { kind: "starting", executor: state.executor }, effects };
+  }
+  return inTheMaking(state) ? { state, effects } : same(state);
+}
+
 function backendFailed(
   state: State,
   event: Event & { kind: "backend_failed" },
   delays: Delays,
 ): Decision {
-  // A ready executor that has ended could not be made again: it is tried as one in the making.
-  if (state.kind === "ready") {
-    return backendFailed({ kind: "starting", executor: state.executor }, event, delays);
-  }
   if (!inTheMaking(state)) return same(state);
   const waiting = { code: event.code, detail: event.detail };
   const entry = journal("backend_retry", delays.backendRetryMs, event.detail);
   // The slot goes back only if no executor can exist: never an executor beyond capacity.
-  return event.executor === "none" && state.kind === "admitted"
+  return event.executor === "none"
     ? {
       state: { kind: "stored" },
-      effects: [entry, { kind: "nak", delayMs: delays.backendRetryMs }],
+      effects: [entry, { kind: "withdraw" }, { kind: "nak", delayMs: delays.backendRetryMs }],
       waiting,
     }
     : { state, effects: [entry, { kind: "accept", afterMs: delays.backendRetryMs }], waiting };
@@ -272,11 +281,14 @@ function executorFailed(
 ): Decision {
   if (!inTheMaking(state) && state.kind !== "ready") return same(state);
   if (event.failures >= delays.maxFailures) {
+    const until = now + delays.parkMs;
     return {
-      state: { kind: "parked", until: now + delays.parkMs },
+      state: { kind: "parked", until },
       effects: [
         journal("parked", delays.parkMs, event.detail),
+        { kind: "withdraw" },
         { kind: "delete_executor" },
+        { kind: "remember_parked", until },
         { kind: "nak", delayMs: delays.parkMs },
       ],
       waiting: {
@@ -285,7 +297,7 @@ function executorFailed(
       },
     };
   }
-  const afterMs = Math.min(delays.notReadyMs * 2 ** (event.failures - 1), 60_000);
+  const afterMs = Math.min(delays.notReadyMs * 2 ** (event.failures - 1), MAX_BACKOFF_MS);
   return {
     state: { kind: "admitted" },
     effects: [journal("backend_retry", afterMs, event.detail), { kind: "accept", afterMs }],
@@ -357,7 +369,7 @@ function settled(state: State, stored: Result | undefined): Decision {
         : { kind: "ack" },
     );
   }
-  if (state.presence === "alive" || state.presence === "ended") {
+  if (state.presence !== "gone" && state.presence !== "none") {
     effects.push({ kind: "delete_executor" });
   }
   return finishIfDone(terminal, effects);
@@ -416,25 +428,33 @@ function messageGone(state: State): Decision {
   return same(state);
 }
 
-function presenceChanged(state: State, presence: "ended" | "gone"): Decision {
+/** How far an executor's end has come; it never goes back. */
+const ENDING: Readonly<Record<Presence, number>> = {
+  alive: 0,
+  leaving: 1,
+  ended: 2,
+  gone: 3,
+  none: 3,
+};
+
+function presenceChanged(state: State, presence: "leaving" | "ended" | "gone"): Decision {
   switch (state.kind) {
     case "claimed":
     case "running":
     case "settling":
-      return state.presence === "gone"
-        ? same(state)
-        : { state: { ...state, presence }, effects: [] };
+      return ENDING[presence] > ENDING[state.presence]
+        ? { state: { ...state, presence }, effects: [] }
+        : same(state);
     case "terminal": {
-      if (state.presence === presence || state.presence === "gone" || state.presence === "none") {
-        return same(state);
-      }
+      if (ENDING[presence] <= ENDING[state.presence]) return same(state);
       if (presence === "gone") {
         const marker = state.marker === "pending" ? "moot" : state.marker;
         return finishIfDone({ ...state, presence, marker }, []);
       }
+      const over = presence === "ended" && state.marker === "held";
       return {
         state: { ...state, presence },
-        effects: state.marker === "held" ? [{ kind: "delete_executor" }] : [],
+        effects: over ? [{ kind: "delete_executor" }] : [],
       };
     }
     case "stored":
@@ -467,5 +487,5 @@ function done(state: State & { kind: "terminal" }): boolean {
 
 function finishIfDone(state: State & { kind: "terminal" }, effects: Effect[]): Decision {
   if (done(state)) effects.push({ kind: "finish" });
-  return { state, effects, waiting: null };
+  return { state, effects };
 }

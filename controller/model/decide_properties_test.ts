@@ -8,8 +8,9 @@ import { type Effect, type Event, holdsSlot, type State, stateName } from "./sta
 const ALLOWED: Readonly<Record<State["kind"], readonly State["kind"][]>> = {
   stored: ["admitted", "parked", "settling"],
   parked: ["stored", "admitted", "settling"],
-  admitted: ["stored", "starting", "ready", "parked", "settling"],
-  starting: ["admitted", "ready", "parked", "settling"],
+  // The record decides about a claim, whatever was believed before.
+  admitted: ["stored", "starting", "ready", "claimed", "parked", "settling"],
+  starting: ["stored", "admitted", "ready", "claimed", "parked", "settling"],
   ready: ["admitted", "starting", "claimed", "parked", "settling"],
   // Never back: a job that was handed over is not run again.
   claimed: ["running", "terminal", "settling"],
@@ -146,6 +147,7 @@ function createWorld() {
         break;
       case "journal":
       case "withdraw":
+      case "remember_parked":
       case "await_claim":
         break;
       default:

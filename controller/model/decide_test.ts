@@ -95,7 +95,7 @@ const lives: [string, readonly string[], State["kind"], readonly string[], reado
     ["delivered", "backendFailed"],
     "stored",
     ["received", "capacity_acquired", "backend_retry"],
-    ["accept", "nak"],
+    ["accept", "withdraw", "nak"],
   ],
   [
     "a backend that fails while an executor may exist",
@@ -116,7 +116,7 @@ const lives: [string, readonly string[], State["kind"], readonly string[], reado
     ["delivered", "seen", "executorFailed", "executorFailed5"],
     "parked",
     ["received", "capacity_acquired", "backend_retry", "parked"],
-    ["accept", "accept", "delete_executor", "nak"],
+    ["accept", "accept", "withdraw", "delete_executor", "remember_parked", "nak"],
   ],
   [
     "an invalid message",

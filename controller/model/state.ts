@@ -14,8 +14,11 @@ import type { ReasonCode, Result } from "./reason.ts";
  * lost, waited too long). Moves are made by {@link ../model/decide.ts | decide()} alone.
  */
 
-/** What is known of the executor: none was made, it lives, it has ended, it is gone from the backend. */
-export type Presence = "none" | "alive" | "ended" | "gone";
+/**
+ * What is known of the executor: none was made, it lives, its gate has said goodbye, the backend says
+ * that it has ended, it is gone from the backend.
+ */
+export type Presence = "none" | "alive" | "leaving" | "ended" | "gone";
 
 /** State names as the API shows them. */
 export type StateName =
@@ -86,14 +89,24 @@ export type Content =
 
 /** Everything that can happen to an assignment. */
 export type Event =
-  /** JetStream delivered the message; `slot` tells whether the pool has room for it. */
-  | { readonly kind: "delivered"; readonly content: Content; readonly slot: "free" | "none" }
+  /**
+   * JetStream delivered the message; `slot` tells whether the pool has room for it, and `waits` why it
+   * has none when it is not simply full.
+   */
+  | {
+    readonly kind: "delivered";
+    readonly content: Content;
+    readonly slot: "free" | "none";
+    readonly waits?: { readonly code: ReasonCode; readonly detail: string };
+  }
   /** The worker found or made the executor. */
   | { readonly kind: "executor_seen"; readonly executor: ExecutorName }
   /** `accept` is not done yet. */
   | { readonly kind: "not_ready"; readonly code: ReasonCode; readonly detail: string }
   /** Identity bound. */
   | { readonly kind: "ready"; readonly executor: ExecutorName }
+  /** The executor in the making has ended or vanished, says the backend: see what is there. */
+  | { readonly kind: "look_again" }
   /** The backend refused or did not answer; `executor` says whether one may exist. */
   | {
     readonly kind: "backend_failed";
@@ -101,14 +114,14 @@ export type Event =
     readonly detail: string;
     readonly executor: "none" | "possible";
   }
-  /** The executor ended before the claim; `failures` counts this one too. */
+  /** The executor ended before the claim, and is gone from the backend; `failures` counts this one too. */
   | {
     readonly kind: "executor_failed";
     readonly code: ReasonCode;
     readonly detail: string;
     readonly failures: number;
   }
-  /** The claim stands in the record; the task is about to be answered. */
+  /** The claim stands in the record, which decides whatever we believed; the task is about to be answered. */
   | { readonly kind: "claim_recorded"; readonly executor: ExecutorName }
   | { readonly kind: "claim_timed_out" }
   /** The runner surely holds the task: its first Update*, or a heartbeat that says so. */
@@ -122,6 +135,9 @@ export type Event =
    * `result` is what Gitea has stored, when that is another one: its first final state wins.
    */
   | { readonly kind: "settled"; readonly result?: Result }
+  /** The gate is about to exit: the slot may be used again, and there is nothing left to stop. */
+  | { readonly kind: "executor_leaving" }
+  /** The backend says that the program has ended. */
   | { readonly kind: "executor_ended" }
   | { readonly kind: "executor_gone" }
   /** The backend holds the durable terminal marker. */
@@ -183,6 +199,8 @@ export type Effect =
   | { readonly kind: "terminate"; readonly reason: string }
   /** Give the message back; it is delivered again after the delay. */
   | { readonly kind: "nak"; readonly delayMs: number }
+  /** Write into the record until when it is parked, so that a restart knows. */
+  | { readonly kind: "remember_parked"; readonly until: number }
   /** Take the offer back from the facade. */
   | { readonly kind: "withdraw" }
   /** Tell Gitea the final state with a log row that says why. Outcome: settled. */
@@ -202,6 +220,26 @@ export type Effect =
 /** The state that the API shows. */
 export function stateName(state: State): StateName {
   return state.kind === "settling" ? state.shown : state.kind;
+}
+
+/** True as long as nobody was handed the job: executors may be made, and a cancel ends it at once. */
+export function isBeforeClaim(state: State): boolean {
+  switch (state.kind) {
+    case "stored":
+    case "parked":
+    case "admitted":
+    case "starting":
+    case "ready":
+      return true;
+    case "claimed":
+    case "running":
+    case "settling":
+    case "terminal":
+    case "cleaned":
+      return false;
+    default:
+      return state satisfies never;
+  }
 }
 
 /** True while the assignment holds a slot of its pool. Slots are derived from this, never counted. */

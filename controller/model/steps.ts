@@ -1,4 +1,5 @@
 import type { Task } from "../../proto/gen/runner/v1/messages_pb.ts";
+import type { StepSnapshot } from "./record.ts";
 import { parseYaml } from "./workflow.ts";
 
 /** Steps beyond this are not reported by states that the controller sends itself. */
@@ -18,6 +19,18 @@ export function stepsOf(task: Task): number {
   } catch {
     return 0; // The job is refused elsewhere, with the reason.
   }
+}
+
+/** So many steps that nobody has begun. */
+export function unstartedSteps(count: number): StepSnapshot[] {
+  return Array.from({ length: count }, (_, id) => ({
+    id,
+    result: null,
+    startedAt: 0,
+    stoppedAt: 0,
+    logIndex: 0,
+    logLength: 0,
+  }));
 }
 
 function read(payload: Uint8Array): unknown {

@@ -18,6 +18,7 @@ export const events: Record<string, Event> = {
   seen: { kind: "executor_seen", executor: X },
   notReady: { kind: "not_ready", code: "identity_pending", detail: "soon" },
   ready: { kind: "ready", executor: X },
+  lookAgain: { kind: "look_again" },
   backendFailed: { kind: "backend_failed", ...why, executor: "none" },
   backendDoubt: { kind: "backend_failed", ...why, executor: "possible" },
   executorFailed: { kind: "executor_failed", ...why, failures: 1 },
