@@ -207,7 +207,9 @@ export function createBoard(deps: {
 
   /** An assignment that an earlier process began: its events, then ours. */
   const wholeJournal = async (entry: Entry): Promise<readonly JournalEntry[]> => {
-    const stored = await from.readEvents({ assignment: entry.info.id, limit: MAX_EVENTS });
+    const stored = await from.readEvents({ assignment: entry.info.id, limit: MAX_EVENTS })
+      // What is known here is shown even while the stream cannot be read.
+      .catch(() => []);
     const [first] = entry.journal;
     // Our own are written to the stream a little later: they are taken from here.
     return [

@@ -1,6 +1,6 @@
 import type { Executor } from "./backend.ts";
 import type { Entry } from "./entry.ts";
-import type { JournalEntry, StoredEntry } from "./journal.ts";
+import type { JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { stateName } from "./model/state.ts";
 import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./phases.ts";

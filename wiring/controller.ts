@@ -73,6 +73,7 @@ export interface Controller extends AsyncDisposable {
 }
 
 const CLAIM_TIMEOUT_MS = 240_000;
+const READ_EVENTS_MS = 2_000;
 
 /**
  * Connects to everything and puts the controller together. Waits for servers that may come; rejects
@@ -221,13 +222,16 @@ export async function startController(
       strangers: engine.strangers,
       ready: engine.ready,
       nextFetchAt: () => null,
-      readEvents: ({ assignment, beforeSeq, limit }) =>
-        events.read({
+      async readEvents({ assignment, beforeSeq, limit }) {
+        // A page must not wait for a server that is away.
+        using patience = clock.timeout(READ_EVENTS_MS);
+        return await events.read({
           ...(assignment === undefined ? {} : { assignment }),
           ...(beforeSeq === undefined ? {} : { fromSeq: beforeSeq - 1 }),
           limit,
           newestFirst: assignment === undefined,
-        }, { signal: closing.signal }),
+        }, { signal: AbortSignal.any([closing.signal, patience.signal]) });
+      },
     },
   }));
   const owned = setup.move();
