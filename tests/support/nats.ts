@@ -51,14 +51,20 @@ export async function startNats(options: NatsTestOptions = {}): Promise<TestNats
   return await binaryServer(options);
 }
 
-async function binaryServer(options: NatsTestOptions): Promise<TestNats> {
+/** Path of a nats-server program: on PATH, else fetched once and kept in the user's cache. */
+export async function natsProgram(): Promise<string> {
   const cacheDir = join(Deno.env.get("XDG_CACHE_HOME") ?? join(homeDir(), ".cache"), "gdr-tests");
-  const { path: program } = await findNatsServer({
+  const { path } = await findNatsServer({
     cacheDir,
     env: Deno.env.toObject(),
     logger: silentLogger,
     signal: AbortSignal.timeout(300_000),
   });
+  return path;
+}
+
+async function binaryServer(options: NatsTestOptions): Promise<TestNats> {
+  const program = await natsProgram();
   const dir = await Deno.makeTempDir({ prefix: "gdr-nats-" });
   const storeDir = join(dir, "js");
   const ports = join(dir, "ports");

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import {
+  type ControllerPlace,
+  type ControllerProcess,
+  createControllerPlace,
+  startController,
+} from "../support/controller_process.ts";
+import { eventually } from "../support/eventually.ts";
+
+/** SPEC 8 and 9: a job that goes well, from its message to the end. */
+const WHOLE_LIFE = [
+  "received",
+  "capacity_acquired",
+  "executor_absent",
+  "executor_created",
+  "identity_bound",
+  "backend_ready",
+  "runner_claimed",
+  "acked",
+  "running",
+  "terminal",
+  "marked",
+  "cleaned",
+];
+
+/** Sample jobs by name, with how they end. */
+const RESULTS = [
+  ["broken", "failure"],
+  ["build-image", "success"],
+  ["compile", "success"],
+  ["publish", "success"],
+  ["slow", "success"],
+  ["test", "success"],
+  ["test", "success"],
+  ["test", "success"],
+];
+
+interface Assignment {
+  readonly id: string;
+  readonly job: string;
+  readonly state: string;
+  readonly result: string | null;
+  readonly events: readonly { readonly event: string }[];
+}
+
+interface Executor {
+  readonly name: string;
+  readonly uid: string;
+  readonly assignmentId: string;
+  readonly recovered: { readonly proof: string } | null;
+}
+
+async function assignments(controller: ControllerProcess): Promise<Assignment[]> {
+  return (await controller.get<{ items: Assignment[] }>("/api/v1/assignments?limit=100")).items;
+}
+
+async function executors(controller: ControllerProcess): Promise<Executor[]> {
+  return (await controller.get<{ items: Executor[] }>("/api/v1/executors?limit=100")).items;
+}
+
+/** Waits for the job that takes eight seconds to run. */
+function slowJob(controller: ControllerProcess): Promise<Assignment> {
+  return eventually(async () => {
+    return (await assignments(controller)).find((a) => a.job === "slow" && a.state === "running");
+  }, { what: "the slow job to run", timeoutMs: 30_000, everyMs: 100 });
+}
+
+async function eventsOf(controller: ControllerProcess, id: string): Promise<string[]> {
+  const { events } = await controller.get<Assignment>(`/api/v1/assignments/${id}`);
+  return events.map(({ event }) => event);
+}
+
+async function assertNothingLeft(place: ControllerPlace): Promise<void> {
+  assert.deepEqual(await place.processes(), []);
+  if (Deno.uid() === 0) await assert.rejects(Deno.stat(place.runtimeDir), Deno.errors.NotFound);
+}
+
+/** Paths below the state directory that others may read. */
+async function open(directory: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(directory)) {
+    const path = `${directory}/${name}`;
+    const { mode } = await Deno.lstat(path);
+    if (((mode ?? 0) & 0o077) !== 0) found.push(path);
+    else if (isDirectory) found.push(...await open(path));
+  }
+  return found;
+}
+
+Deno.test("main runs every sample job in an executor and with an identity of its own, though its NATS is killed", async () => {
+  await using place = await createControllerPlace();
+  await using controller = await startController(place);
+  const pids = new Map<string, string>();
+  const look = async () => {
+    for (const { assignmentId, uid } of await executors(controller)) {
+      pids.set(assignmentId, uid.split("-")[0] ?? "");
+    }
+  };
+  const nats = await controller.logged("nats-server is up");
+  await eventually(async () => {
+    await look();
+    return (await assignments(controller)).some((a) => a.job === "slow" && a.state === "running");
+  }, { what: "the slow job to run", timeoutMs: 30_000, everyMs: 50 });
+
+  Deno.kill(Number(nats["pid"]), "SIGKILL");
+
+  const all = await eventually(async () => {
+    await look();
+    const all = await assignments(controller);
+    return all.length === RESULTS.length && all.every((a) => a.state === "cleaned") && all;
+  }, { what: "the sample jobs to be cleaned", timeoutMs: 60_000, everyMs: 100 });
+  assert.deepEqual(all.map((a) => [a.job, a.result]).sort(), RESULTS);
+  for (const { id } of all) assert.deepEqual(await eventsOf(controller, id), WHOLE_LIFE, id);
+  assert.equal(new Set(pids.values()).size, all.length, JSON.stringify([...pids]));
+  const handed = (await controller.log()).filter(({ msg }) => msg === "task handed over");
+  assert.equal(new Set(handed.map(({ serial }) => serial)).size, all.length);
+  await controller.logged("child started again", { child: "nats-server" });
+  assert.deepEqual(await open(place.stateDir), []);
+  assert.equal(((await Deno.stat(place.stateDir)).mode ?? 0) & 0o777, 0o700);
+
+  assert.equal(await controller.end("SIGTERM"), 0, await controller.text());
+  await assertNothingLeft(place);
+});
+
+Deno.test("main finds the executors that outlived it, and lets their jobs end once", async () => {
+  await using place = await createControllerPlace();
+  let slow: Assignment;
+  let before: Executor | undefined;
+  {
+    await using killed = await startController(place);
+    slow = await slowJob(killed);
+    before = (await executors(killed)).find((e) => e.assignmentId === slow.id);
+    // History goes to its stream a moment after it happened.
+    await eventually(
+      async () =>
+        (await killed.get<{ items: unknown[] }>("/api/v1/history?limit=200")).items.some((e) =>
+          JSON.stringify(e).includes(`"running"`) && JSON.stringify(e).includes(`"${slow.id}"`)
+        ),
+      { what: "the history of the slow job" },
+    );
+  }
+  assert.ok(before !== undefined);
+  await using controller = await startController(place);
+  const after = await eventually(
+    async () => (await executors(controller)).find((e) => e.assignmentId === slow.id),
+    { what: "the slow job's executor", timeoutMs: 15_000 },
+  );
+  assert.equal(after.uid, before.uid);
+  assert.equal(after.recovered?.proof, "record");
+  const end = await eventually(
+    async () =>
+      (await assignments(controller)).find((a) => a.id === slow.id && a.state === "cleaned"),
+    { what: "the slow job to end", timeoutMs: 20_000, everyMs: 100 },
+  );
+  assert.equal(end.result, "success");
+  assert.deepEqual(await eventsOf(controller, slow.id), WHOLE_LIFE);
+
+  assert.equal(await controller.end("SIGINT"), 0, await controller.text());
+  await assertNothingLeft(place);
+});
+
+Deno.test("main ends its executors on Ctrl-C and tells the forge that their jobs were cancelled", async () => {
+  await using place = await createControllerPlace();
+  await using controller = await startController(place);
+  const slow = await slowJob(controller);
+  const forge = await controller.logged("sample forge is up");
+  assert.ok(slow.id !== "");
+
+  assert.equal(await controller.end("SIGINT", { to: "group" }), 0, await controller.text());
+  await assertNothingLeft(place);
+  assert.equal(await resultAtForge(place, "slow"), "cancelled", String(forge["url"]));
+});
+
+/** What the forge has stored of a job. */
+async function resultAtForge(place: ControllerPlace, job: string): Promise<unknown> {
+  const folder = `${place.stateDir}/forge`;
+  for await (const { name } of Deno.readDir(folder)) {
+    if (!/^job-\d+\.json$/.test(name)) continue;
+    const stored: Record<string, unknown> = JSON.parse(
+      await Deno.readTextFile(`${folder}/${name}`),
+    );
+    if (stored["job"] === job) return stored["result"];
+  }
+  return undefined;
+}
