@@ -1,3 +1,4 @@
+import { concatBytes } from "../lib/bytes.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /**
@@ -122,7 +123,7 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
       return new ReadableStream<Uint8Array>({
         start(controller) {
           // One chunk: a replay may be longer than the queue.
-          const queue = [concat([encoder.encode("retry: 1000\n\n"), ...missed])];
+          const queue = [concatBytes([encoder.encode("retry: 1000\n\n"), ...missed])];
           client = { controller, queue, hungry: false };
           clients.add(client);
         },
@@ -149,14 +150,4 @@ function encode(event: string, id: string | null, data: unknown): Uint8Array {
   const head = id === null ? "" : `id: ${id}\n`;
   // JSON.stringify leaves no line break, so that one data line is enough.
   return encoder.encode(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

@@ -1,5 +1,6 @@
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { sameBytes } from "../../lib/bytes.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { decodeJson, demandApi, encodeJson, type Json, numberAt, persist, store } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
@@ -119,8 +120,4 @@ function keyValue(stored: Stored): KeyValue | undefined {
     value: decodeJson(stored.data),
     revision: stored.sequence,
   };
-}
-
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { gunzipSync, gzipSync } from "node:zlib";
+import { concatBytes } from "../../lib/bytes.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { type Task, TaskSchema } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { fromBinary, toBinary } from "../../proto/runtime.ts";
@@ -94,7 +95,7 @@ function sealTask(info: AssignmentInfo, task: Task, key: Key): Record<string, un
   const cipher = createCipheriv("aes-256-gcm", key.bytes, nonce);
   cipher.setAAD(additionalData(fields));
   const sealed = [cipher.update(pack(task)), cipher.final(), cipher.getAuthTag()];
-  return { ...fields, task: concat(sealed).toBase64() };
+  return { ...fields, task: concatBytes(sealed).toBase64() };
 }
 
 function openEnvelope(data: Uint8Array, keys: readonly Key[], options: PlaceOptions): Opened {
@@ -165,7 +166,7 @@ function unseal(
     const cipher = createDecipheriv("aes-256-gcm", key.bytes, nonce);
     cipher.setAAD(additionalData(others));
     cipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-    return concat([cipher.update(sealed.subarray(0, -TAG_BYTES)), cipher.final()]);
+    return concatBytes([cipher.update(sealed.subarray(0, -TAG_BYTES)), cipher.final()]);
   } catch {
     return undefined;
   }
@@ -217,16 +218,6 @@ function base64(value: unknown): Uint8Array | undefined {
   } catch {
     return undefined;
   }
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 function unreadable(detail: string): Opened {
