@@ -1,3 +1,4 @@
+import settings from "../deno.json" with { type: "json" };
 import { register } from "../clients/gitea/register.ts";
 import { Secret } from "../lib/secret.ts";
 import type { GiteaApi } from "../tests/support/gitea_api.ts";
@@ -39,7 +40,9 @@ export async function startController(
   }, { signal });
   const origin = `http://127.0.0.1:${options.port}`;
   const root = decodeURIComponent(new URL("..", import.meta.url).pathname);
-  const process = await startProcess(Deno.execPath(), ["run", "-A", "main.ts"], {
+  // As `deno task start` does, flags included.
+  const [, ...command] = settings.tasks.start.command.split(" ");
+  const process = await startProcess(Deno.execPath(), command, {
     cwd: root,
     logFile: `${peers.folder}/${options.name}.log`,
     env: {
