@@ -1,3 +1,5 @@
+import { objectOrEmpty } from "../lib/json_object.ts";
+
 /** One who may have an identity: an executor, or this program's own facade. */
 export interface StoredIdentity {
   /** Executor name, or the SPIFFE ID for the facade. */
@@ -24,10 +26,9 @@ export function createIdentityStore(path: string): IdentityStore {
       const text = await readIfThere(path);
       if (text === undefined) return [];
       try {
-        const file: unknown = JSON.parse(text);
-        if (typeof file !== "object" || file === null || !("identities" in file)) throw shape();
-        if (!Array.isArray(file.identities)) throw shape();
-        return file.identities.map(parse);
+        const { identities } = objectOrEmpty(JSON.parse(text));
+        if (!Array.isArray(identities)) throw shape();
+        return identities.map(parse);
       } catch (error) {
         throw new Error(
           `Read identities "${path}": the file is damaged: remove it, running executors lose theirs`,
@@ -72,11 +73,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
 }
 
 function parse(value: unknown): StoredIdentity {
-  if (typeof value !== "object" || value === null) throw shape();
-  const name = "name" in value ? value.name : undefined;
-  const socket = "socket" in value ? value.socket : undefined;
-  const userId = "userId" in value ? value.userId : undefined;
-  const spiffeId = "spiffeId" in value ? value.spiffeId : undefined;
+  const { name, socket, userId, spiffeId } = objectOrEmpty(value);
   if (typeof name !== "string" || typeof socket !== "string") throw shape();
   if (typeof userId !== "number" && userId !== null) throw shape();
   if (typeof spiffeId !== "string" && spiffeId !== null) throw shape();

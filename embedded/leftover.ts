@@ -7,6 +7,7 @@ import {
   signalProcess,
 } from "../backends/process/proc.ts";
 import type { Clock } from "../lib/clock.ts";
+import { objectOrEmpty } from "../lib/json_object.ts";
 
 /** What a pid file says about a child: enough to know it again for sure. */
 export interface Pidfile extends ProcessRef {
@@ -35,11 +36,7 @@ export async function writePidfile(
 export async function readPidfile(path: string): Promise<Pidfile | undefined> {
   try {
     const value: unknown = JSON.parse(await Deno.readTextFile(path));
-    if (typeof value !== "object" || value === null) return undefined;
-    const pid: unknown = Reflect.get(value, "pid");
-    const startTime: unknown = Reflect.get(value, "startTime");
-    const boot: unknown = Reflect.get(value, "bootId");
-    const exe: unknown = Reflect.get(value, "exe");
+    const { pid, startTime, bootId: boot, exe } = objectOrEmpty(value);
     if (typeof pid !== "number" || typeof startTime !== "string") return undefined;
     if (typeof boot !== "string" || typeof exe !== "string") return undefined;
     return boot === await bootId() ? { pid, startTime, bootId: boot, exe } : undefined;

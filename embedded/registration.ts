@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { objectOrEmpty } from "../lib/json_object.ts";
 import { Secret } from "../lib/secret.ts";
 import { StateError } from "./state_directory.ts";
 
@@ -50,8 +51,7 @@ function parse(text: string): { url: string; uuid: string; token: string } | und
   } catch {
     return undefined; // A torn file is as good as none: a registration can be made again.
   }
-  if (typeof value !== "object" || value === null) return undefined;
-  const [url, uuid, token] = ["url", "uuid", "token"].map((key) => Reflect.get(value, key));
+  const { url, uuid, token } = objectOrEmpty(value);
   return typeof url === "string" && typeof uuid === "string" && typeof token === "string"
     ? { url, uuid, token }
     : undefined;

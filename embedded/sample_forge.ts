@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { objectOrEmpty } from "../lib/json_object.ts";
 import { Secret } from "../lib/secret.ts";
 import { openStateDirectory } from "./state_directory.ts";
 import type { Child, Supervisor } from "./supervisor.ts";
@@ -72,9 +73,7 @@ async function answers(port: number, clock: Clock, signal: AbortSignal): Promise
 
 function parse(line: string): { url: string; registrationToken: Secret } | undefined {
   try {
-    const value: unknown = JSON.parse(line);
-    if (typeof value !== "object" || value === null) return undefined;
-    const [url, token] = [Reflect.get(value, "url"), Reflect.get(value, "registrationToken")];
+    const { url, registrationToken: token } = objectOrEmpty(JSON.parse(line));
     return typeof url === "string" && typeof token === "string"
       ? { url, registrationToken: new Secret(token) }
       : undefined;

@@ -1,3 +1,4 @@
+import { objectOrEmpty } from "../../lib/json_object.ts";
 import { Secret } from "../../lib/secret.ts";
 
 /**
@@ -36,9 +37,8 @@ export function redactText(text: string): string {
 /** Fields ready for JSON; `undefined` ones are left out. */
 export function redactFields(
   fields: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
-  const plain = redactValue(fields, 0, new Set());
-  return isObject(plain) ? plain : {};
+): Readonly<Record<string, unknown>> {
+  return objectOrEmpty(redactValue(fields, 0, new Set()));
 }
 
 /** Messages of an error and its causes, outermost first: `publish: connect: refused`. */
@@ -139,8 +139,4 @@ function ownEntries(value: object): [string, unknown][] {
 
 function bounded<T>(items: readonly T[]): readonly T[] {
   return items.length > MAX_ITEMS ? items.slice(0, MAX_ITEMS) : items;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,6 +2,7 @@ import type { Msg } from "nats";
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { objectOrEmpty } from "../../lib/json_object.ts";
 import type { NatsConnection } from "./connection.ts";
 import { type ApiError, apiFailure, isTransient } from "./errors.ts";
 import type { Headers } from "./requester.ts";
@@ -112,8 +113,7 @@ export function numberAt(json: Json, name: string): number {
 
 /** An object of an answer; empty when it is not there. */
 export function objectAt(json: Json, name: string): Json {
-  const value = json[name];
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+  return objectOrEmpty(json[name]);
 }
 
 /** Milliseconds in nanoseconds, JetStream's unit. */

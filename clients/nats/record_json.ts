@@ -1,6 +1,7 @@
 import { type ExecutorName, isBackendName } from "../../controller/model/ids.ts";
 import type { Claim, StepSnapshot, TaskRecord } from "../../controller/model/record.ts";
 import type { Result } from "../../controller/model/reason.ts";
+import { isObject } from "../../lib/json_object.ts";
 import type { Json } from "./api.ts";
 
 const RESULTS: readonly string[] = ["success", "failure", "cancelled", "skipped"];
@@ -74,8 +75,4 @@ function text(value: unknown): string | null {
 
 function number(value: unknown): number | null {
   return typeof value === "number" ? value : null;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { concatBytes } from "../../lib/bytes.ts";
+import { isObject } from "../../lib/json_object.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { type Task, TaskSchema } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { fromBinary, toBinary } from "../../proto/runtime.ts";
@@ -200,12 +201,10 @@ function encode(fields: Readonly<Record<string, unknown>>): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(fields));
 }
 
-function decode(data: Uint8Array): Record<string, unknown> | undefined {
+function decode(data: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(data));
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? { ...value }
-      : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

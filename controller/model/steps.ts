@@ -1,3 +1,4 @@
+import { ownProperty } from "../../lib/json_object.ts";
 import type { Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import type { StepSnapshot } from "./record.ts";
 import { parseYaml } from "./workflow.ts";
@@ -14,7 +15,7 @@ export function stepsOf(task: Task): number {
   const job = task.context?.["job"];
   if (payload === undefined || typeof job !== "string") return 0;
   try {
-    const steps = property(property(property(read(payload), "jobs"), job), "steps");
+    const steps = ownProperty(ownProperty(ownProperty(read(payload), "jobs"), job), "steps");
     return Array.isArray(steps) ? Math.min(steps.length, MAX_STEPS) : 0;
   } catch {
     return 0; // The job is refused elsewhere, with the reason.
@@ -35,10 +36,4 @@ export function unstartedSteps(count: number): StepSnapshot[] {
 
 function read(payload: Uint8Array): unknown {
   return parseYaml(new TextDecoder().decode(payload));
-}
-
-function property(value: unknown, key: string): unknown {
-  return typeof value === "object" && value !== null && Object.hasOwn(value, key)
-    ? Reflect.get(value, key)
-    : undefined;
 }

@@ -1,4 +1,5 @@
 import { parse, stringify } from "yaml";
+import { isObject, ownProperty } from "../../lib/json_object.ts";
 
 /** Larger texts are refused: a workflow file of one job is a few kilobytes. */
 export const MAX_YAML_BYTES = 512 * 1024;
@@ -32,11 +33,11 @@ export function stringifyYaml(value: unknown): string {
 export function runsOn(payload: Uint8Array, jobKey: string): string[] {
   if (payload.byteLength > MAX_YAML_BYTES) throw tooLarge(payload.byteLength);
   const workflow = read(new TextDecoder().decode(payload), false);
-  const job = property(property(workflow, "jobs"), jobKey);
+  const job = ownProperty(ownProperty(workflow, "jobs"), jobKey);
   if (job === undefined) {
     throw new WorkflowError(`Cannot read the task's workflow: it has no job ${quote(jobKey)}`);
   }
-  const labels = labelsOf(property(job, "runs-on"), jobKey);
+  const labels = labelsOf(ownProperty(job, "runs-on"), jobKey);
   if (labels.length === 0) throw malformed(jobKey, "names no label");
   return labels;
 }
@@ -66,8 +67,8 @@ function labelsOf(value: unknown, jobKey: string): string[] {
     return value.flatMap((entry: unknown) => label(entry, jobKey));
   }
   if (typeof value === "object" && value !== null) {
-    const labels = property(value, "labels");
-    const group = property(value, "group");
+    const labels = ownProperty(value, "labels");
+    const group = ownProperty(value, "group");
     return [
       ...(labels === undefined || labels === null || isObject(labels)
         ? []
@@ -89,14 +90,6 @@ function label(value: unknown, jobKey: string): string[] {
 
 function isScalar(value: unknown): value is string | number | boolean {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function property(value: unknown, name: string): unknown {
-  return isObject(value) ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;
 }
 
 function malformed(jobKey: string, what: string): WorkflowError {

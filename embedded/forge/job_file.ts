@@ -1,4 +1,5 @@
 import { parseYaml, stringifyYaml } from "../../controller/model/workflow.ts";
+import { isObject } from "../../lib/json_object.ts";
 
 /** One job of a workflow, matrix expanded, as the forge queues it. */
 export interface JobTemplate {
@@ -119,8 +120,6 @@ function labels(value: unknown, at: string): string[] {
 }
 
 function table(value: unknown, at: string): Table {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Error(`Cannot read the job file: ${at} is not a table`);
-  }
-  return Object.fromEntries(Object.entries(value));
+  if (!isObject(value)) throw new Error(`Cannot read the job file: ${at} is not a table`);
+  return value;
 }

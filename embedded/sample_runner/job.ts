@@ -1,4 +1,5 @@
 import { parseYaml } from "../../controller/model/workflow.ts";
+import { objectOrEmpty } from "../../lib/json_object.ts";
 
 /** One step as its author wrote it, expressions not yet evaluated. */
 export interface Step {
@@ -30,19 +31,19 @@ const JOB_MINUTES = 360;
  * values already chosen). Throws an `Error` for the job's author when it cannot be run.
  */
 export function readJob(payload: Uint8Array, key: string): Job {
-  const workflow = mapping(parseYaml(new TextDecoder().decode(payload)));
-  const job = mapping(mapping(workflow["jobs"])[key]);
+  const workflow = objectOrEmpty(parseYaml(new TextDecoder().decode(payload)));
+  const job = objectOrEmpty(objectOrEmpty(workflow["jobs"])[key]);
   if (!Array.isArray(job["steps"])) throw new Error(`Read job "${key}": it has no steps`);
   const defaults = {
-    ...mapping(mapping(workflow["defaults"])["run"]),
-    ...mapping(mapping(job["defaults"])["run"]),
+    ...objectOrEmpty(objectOrEmpty(workflow["defaults"])["run"]),
+    ...objectOrEmpty(objectOrEmpty(job["defaults"])["run"]),
   };
   return {
     env: { ...strings(workflow["env"]), ...strings(job["env"]) },
     matrix: matrixOf(job),
     outputs: strings(job["outputs"]),
     timeoutMs: minutes(job["timeout-minutes"]) ?? JOB_MINUTES * 60_000,
-    steps: job["steps"].map((step) => readStep(mapping(step), defaults)),
+    steps: job["steps"].map((step) => readStep(objectOrEmpty(step), defaults)),
   };
 }
 
@@ -69,19 +70,19 @@ function readStep(
 /** Gitea leaves one value in each list of the matrix. */
 function matrixOf(job: Readonly<Record<string, unknown>>): Record<string, string> {
   const matrix: Record<string, string> = {};
-  for (const [name, value] of Object.entries(mapping(mapping(job["strategy"])["matrix"]))) {
+  for (
+    const [name, value] of Object.entries(objectOrEmpty(objectOrEmpty(job["strategy"])["matrix"]))
+  ) {
     const chosen = text(Array.isArray(value) ? value[0] : value);
     if (chosen !== undefined) matrix[name] = chosen;
   }
   return matrix;
 }
 
-function mapping(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
-}
-
 function strings(value: unknown): Record<string, string> {
-  const entries = Object.entries(mapping(value)).map(([name, item]) => [name, text(item) ?? ""]);
+  const entries = Object.entries(objectOrEmpty(value)).map((
+    [name, item],
+  ) => [name, text(item) ?? ""]);
   return Object.fromEntries(entries);
 }
 

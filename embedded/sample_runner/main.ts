@@ -5,6 +5,7 @@
 import { parseArgs } from "node:util";
 import { parseYaml } from "../../controller/model/workflow.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { objectOrEmpty } from "../../lib/json_object.ts";
 import { Result, type Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { readJob } from "./job.ts";
 import { createMasks } from "./masks.ts";
@@ -24,16 +25,16 @@ interface Config {
 }
 
 function readConfig(text: string): Config {
-  const config = mapping(parseYaml(text));
-  const runner = mapping(config["runner"]);
+  const config = objectOrEmpty(parseYaml(text));
+  const runner = objectOrEmpty(config["runner"]);
   const seconds = /^(\d+)s$/.exec(String(runner["shutdown_timeout"]))?.[1];
   return {
     registrationFile: String(runner["file"] ?? ".runner"),
     overrides: Object.fromEntries(
-      Object.entries(mapping(runner["envs"])).map(([name, value]) => [name, String(value)]),
+      Object.entries(objectOrEmpty(runner["envs"])).map(([name, value]) => [name, String(value)]),
     ),
     shutdownMs: Number(seconds ?? "0") * 1000,
-    workFolder: String(mapping(config["host"])["workdir_parent"] ?? "act"),
+    workFolder: String(objectOrEmpty(config["host"])["workdir_parent"] ?? "act"),
   };
 }
 
@@ -144,10 +145,6 @@ async function httpClient(): Promise<Deno.HttpClient | undefined> {
     }
   }
   return caCerts.length === 0 ? undefined : Deno.createHttpClient({ caCerts });
-}
-
-function mapping(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
 }
 
 function say(text: string): void {
