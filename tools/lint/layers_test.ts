@@ -79,7 +79,7 @@ Deno.test("layers complains about a place that the table does not know", () => {
   assert.match(importProblem("utils/a.ts", "../lib/clock.ts") ?? "", /has no row/);
   assert.match(importProblem("main.ts", "./utils/a.ts") ?? "", /has none/);
   assert.equal(importProblem("main.ts", "./deno.json"), undefined);
-  assert.match(importProblem("controller/fetcher.ts", "../deno.json") ?? "", /has none/);
+  assert.match(importProblem("controller/fetcher.ts", "../deno.json") ?? "", /row 2.*row 5/);
 });
 
 Deno.test("layers keeps each npm package in its folder", () => {
