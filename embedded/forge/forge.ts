@@ -1,4 +1,5 @@
 import type { Result } from "../../controller/model/reason.ts";
+import { fromWireResult, toWireResult } from "../../controller/settle.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type {
   DeclareRequest,
@@ -21,7 +22,7 @@ import { create } from "../../proto/runtime.ts";
 import { ForgeError } from "./error.ts";
 import type { RunTemplate } from "./job_file.ts";
 import type { ForgeMeta, ForgeStore, StoredJob, StoredRow, StoredRunner } from "./store.ts";
-import { resultFromWire, rowFromWire, stepFromWire, taskMessage, wireResult } from "./wire.ts";
+import { rowFromWire, stepFromWire, taskMessage } from "./wire.ts";
 
 /** The forge's memory of jobs and runners, behind RunnerService. Throws {@link ForgeError}. */
 export interface Forge {
@@ -176,7 +177,7 @@ export function createForge(options: ForgeOptions): Forge {
     updateTask(runner, request) {
       const state = request.state ?? create(TaskStateSchema);
       const job = jobOf(runner, state.id, "update task: ");
-      const result = resultFromWire(state.result);
+      const result = fromWireResult(state.result);
       job.heardAt = clock.now();
       job.outputs = { ...request.outputs, ...job.outputs };
       if (job.result === null) {
@@ -184,7 +185,7 @@ export function createForge(options: ForgeOptions): Forge {
         if (result !== null) end(job, job.cancelling ? "cancelled" : result);
       }
       store.saveJob(job);
-      const answered = job.cancelling ? WireResult.CANCELLED : wireResult(job.result);
+      const answered = job.cancelling ? WireResult.CANCELLED : toWireResult(job.result);
       return create(UpdateTaskResponseSchema, {
         state: create(TaskStateSchema, { id: state.id, result: answered }),
         sentOutputs: Object.keys(job.outputs),

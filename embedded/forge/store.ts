@@ -1,4 +1,6 @@
 import type { Result } from "../../controller/model/reason.ts";
+import type { StepSnapshot } from "../../controller/model/record.ts";
+import type { JobTemplate } from "./job_file.ts";
 
 /** A runner that registered at the forge. */
 export interface StoredRunner {
@@ -11,27 +13,10 @@ export interface StoredRunner {
   capabilities: readonly string[];
 }
 
-/** One step as last reported; times in milliseconds since the epoch, 0 = unset. */
-export interface StoredStep {
-  readonly id: number;
-  readonly result: Result | null;
-  readonly startedAt: number;
-  readonly stoppedAt: number;
-  readonly logIndex: number;
-  readonly logLength: number;
-}
-
 /** A job, and once a runner was handed it, its task. */
-export interface StoredJob {
+export interface StoredJob extends JobTemplate {
   readonly jobId: number;
   readonly runId: number;
-  readonly repository: string;
-  readonly workflow: string;
-  readonly eventName: string;
-  readonly job: string;
-  readonly title: string;
-  readonly runsOn: readonly string[];
-  readonly payload: string;
   readonly queuedAt: number;
   /** 0 until a runner was handed it. */
   taskId: number;
@@ -44,7 +29,8 @@ export interface StoredJob {
   stoppedAt: number;
   cancelling: boolean;
   result: Result | null;
-  steps: readonly StoredStep[];
+  /** As last reported. */
+  steps: readonly StepSnapshot[];
   outputs: Readonly<Record<string, string>>;
   sealed: boolean;
 }
@@ -80,15 +66,6 @@ export interface ForgeStore {
   appendRows(jobId: number, rows: readonly StoredRow[]): void;
   deleteJob(jobId: number): void;
 }
-
-/** Keeps nothing. */
-export const noStore: ForgeStore = {
-  load: () => undefined,
-  saveMeta() {},
-  saveJob() {},
-  appendRows() {},
-  deleteJob() {},
-};
 
 /**
  * A store in a folder (mode 0700): `forge.json`, `job-<id>.json` written by rename, `job-<id>.log`

@@ -1,48 +1,20 @@
 import { createHmac } from "node:crypto";
-import type { Result } from "../../controller/model/reason.ts";
+import type { StepSnapshot } from "../../controller/model/record.ts";
+import { fromWireResult } from "../../controller/settle.ts";
 import {
   type LogRow,
-  Result as WireResult,
   type StepState,
   type Task,
   TaskSchema,
 } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { create, type JsonObject, timestampMs } from "../../proto/runtime.ts";
-import type { StoredJob, StoredRow, StoredStep } from "./store.ts";
-
-const RESULTS = {
-  success: WireResult.SUCCESS,
-  failure: WireResult.FAILURE,
-  cancelled: WireResult.CANCELLED,
-  skipped: WireResult.SKIPPED,
-} as const satisfies Record<Result, WireResult>;
-
-/** The wire's number of a result; 0 while there is none. */
-export function wireResult(result: Result | null): WireResult {
-  return result === null ? WireResult.UNSPECIFIED : RESULTS[result];
-}
-
-/** The inverse of {@link wireResult}; unknown numbers are none. */
-export function resultFromWire(result: WireResult): Result | null {
-  switch (result) {
-    case WireResult.SUCCESS:
-      return "success";
-    case WireResult.FAILURE:
-      return "failure";
-    case WireResult.CANCELLED:
-      return "cancelled";
-    case WireResult.SKIPPED:
-      return "skipped";
-    default:
-      return null;
-  }
-}
+import type { StoredJob, StoredRow } from "./store.ts";
 
 /** A step as stored. */
-export function stepFromWire(step: StepState): StoredStep {
+export function stepFromWire(step: StepState): StepSnapshot {
   return {
     id: Number(step.id),
-    result: resultFromWire(step.result),
+    result: fromWireResult(step.result),
     startedAt: step.startedAt === undefined ? 0 : timestampMs(step.startedAt),
     stoppedAt: step.stoppedAt === undefined ? 0 : timestampMs(step.stoppedAt),
     logIndex: Number(step.logIndex),

@@ -2,7 +2,7 @@ import { ForgeError } from "../../../embedded/forge/error.ts";
 import { createForge, type Forge } from "../../../embedded/forge/forge.ts";
 import type { RunTemplate } from "../../../embedded/forge/job_file.ts";
 import { forgeHandler } from "../../../embedded/forge/server.ts";
-import { type ForgeStore, noStore, type StoredRunner } from "../../../embedded/forge/store.ts";
+import type { ForgeStore, StoredRunner } from "../../../embedded/forge/store.ts";
 import { taskMessage } from "../../../embedded/forge/wire.ts";
 import type { Gitea } from "../../../controller/gitea.ts";
 import { type Clock, systemClock } from "../../../lib/clock.ts";
@@ -45,7 +45,7 @@ export function createFakeForge(
   const faults = noFaults();
   const fetches: FakeForge["fetches"] = [];
   const declares: FakeForge["declares"] = [];
-  const real = createForge({ store: options.store ?? noStore, clock, serverUrl: `${url}/` });
+  const real = createForge({ store: options.store ?? NO_STORE, clock, serverUrl: `${url}/` });
   let calls = 0;
   const before = () => {
     calls += 1;
@@ -141,6 +141,15 @@ export function createFakeForge(
     queue: (count, job = {}) => real.dispatch([runOf(count, job.runsOn ?? ["self-hosted", "pod"])]),
   };
 }
+
+/** Keeps nothing. */
+const NO_STORE: ForgeStore = {
+  load: () => undefined,
+  saveMeta() {},
+  saveJob() {},
+  appendRows() {},
+  deleteJob() {},
+};
 
 const HTML = { "content-type": "text/html" };
 
