@@ -1,4 +1,5 @@
 import { objectOrEmpty } from "../lib/json_object.ts";
+import { readIfThere, replaceFile } from "./state_file.ts";
 
 /** One who may have an identity: an executor, or this program's own facade. */
 export interface StoredIdentity {
@@ -38,38 +39,11 @@ export function createIdentityStore(path: string): IdentityStore {
     },
     save(identities) {
       const text = JSON.stringify({ version: 1, identities });
-      const write = async () => {
-        await replaceFile(path, text);
-      };
+      const write = () => replaceFile(path, text);
       last = last.then(write, write);
       return last;
     },
   };
-}
-
-/** Writes a file of mode 0600 so that a crash leaves either the old or the new content. */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`;
-  const file = await Deno.open(draft, { write: true, create: true, truncate: true, mode: 0o600 });
-  try {
-    const bytes = new TextEncoder().encode(text);
-    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
-    await file.sync();
-  } finally {
-    file.close();
-  }
-  await Deno.chmod(draft, 0o600);
-  await Deno.rename(draft, path);
-}
-
-/** The file's text; `undefined` when there is none. */
-export async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }
 
 function parse(value: unknown): StoredIdentity {

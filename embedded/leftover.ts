@@ -8,6 +8,7 @@ import {
 } from "../backends/process/proc.ts";
 import type { Clock } from "../lib/clock.ts";
 import { objectOrEmpty } from "../lib/json_object.ts";
+import { replaceFile } from "./state_file.ts";
 
 /** What a pid file says about a child: enough to know it again for sure. */
 export interface Pidfile extends ProcessRef {
@@ -27,8 +28,7 @@ export async function writePidfile(
   const stat = await readStat(pid);
   if (stat === undefined) return undefined;
   const pidfile: Pidfile = { pid, startTime: stat.startTime, bootId: await bootId(), exe };
-  await Deno.writeTextFile(`${path}.new`, `${JSON.stringify(pidfile)}\n`, { mode: 0o600 });
-  await Deno.rename(`${path}.new`, path);
+  await replaceFile(path, `${JSON.stringify(pidfile)}\n`);
   return pidfile;
 }
 

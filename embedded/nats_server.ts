@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Secret } from "../lib/secret.ts";
 import { keepKey } from "./keys.ts";
 import { openStateDirectory } from "./state_directory.ts";
+import { replaceFile } from "./state_file.ts";
 import type { Child, Supervisor } from "./supervisor.ts";
 
 /** A nats-server of our own on loopback. It ends with its supervisor. */
@@ -35,10 +36,7 @@ export async function startNatsServer(
   const directory = await openStateDirectory(options.directory);
   const password = await keepKey(directory, { name: "password" });
   const config = `${directory}/nats.conf`;
-  await Deno.writeTextFile(`${config}.new`, configText({ directory, port, password }), {
-    mode: 0o600,
-  });
-  await Deno.rename(`${config}.new`, config);
+  await replaceFile(config, configText({ directory, port, password }));
   const child = await supervisor.start({
     name: "nats-server",
     command: [binary, "--config", config],

@@ -1,3 +1,6 @@
+import { objectOrEmpty } from "../lib/json_object.ts";
+import { replaceFile } from "./state_file.ts";
+
 /**
  * Free ports on loopback for these names, chosen once and kept in `file`, so that what outlived a
  * killed controller finds it again. A kept port that is taken by somebody else now is replaced.
@@ -23,9 +26,7 @@ export async function choosePorts<const N extends string>(
     for (const listener of held) listener.close();
   }
   const all = Object.fromEntries([...kept, ...chosen]);
-  const draft = `${file}.new`;
-  await Deno.writeTextFile(draft, `${JSON.stringify(all)}\n`, { mode: 0o600 });
-  await Deno.rename(draft, file);
+  await replaceFile(file, `${JSON.stringify(all)}\n`);
   return Object.fromEntries(chosen) as Record<N, number>;
 }
 
@@ -41,13 +42,12 @@ function tryListen(port: number): Deno.Listener | undefined {
 /** What cannot be read counts as nothing: new ports are chosen. */
 function parse(text: string): Map<string, number> {
   try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null) return new Map();
-    const ports = Object.entries(value).filter((entry): entry is [string, number] => {
-      const port: unknown = entry[1];
+    const ports = Object.entries(objectOrEmpty(JSON.parse(text)));
+    const usable = ports.filter((entry): entry is [string, number] => {
+      const [, port] = entry;
       return typeof port === "number" && Number.isInteger(port) && port > 0 && port < 65536;
     });
-    return new Map(ports);
+    return new Map(usable);
   } catch {
     return new Map();
   }

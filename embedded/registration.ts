@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { objectOrEmpty } from "../lib/json_object.ts";
 import { Secret } from "../lib/secret.ts";
 import { StateError } from "./state_directory.ts";
+import { readIfThere, replaceFile } from "./state_file.ts";
 
 /** A permanent registration at Gitea. */
 export interface KeptRegistration {
@@ -20,7 +21,7 @@ export async function keepRegistration(
 ): Promise<KeptRegistration> {
   const { url, make } = options;
   const file = join(directory, "registration.json");
-  const kept = parse(await Deno.readTextFile(file).catch(notThere));
+  const kept = parse(await readIfThere(file) ?? "null");
   if (kept !== undefined && kept.url === url) {
     return { uuid: kept.uuid, token: new Secret(kept.token) };
   }
@@ -31,17 +32,8 @@ export async function keepRegistration(
     );
   }
   const { uuid, token } = await make();
-  const draft = `${file}.new`;
-  await Deno.writeTextFile(draft, JSON.stringify({ url, uuid, token: token.reveal() }), {
-    mode: 0o600,
-  });
-  await Deno.rename(draft, file);
+  await replaceFile(file, JSON.stringify({ url, uuid, token: token.reveal() }));
   return { uuid, token };
-}
-
-function notThere(error: unknown): string {
-  if (error instanceof Deno.errors.NotFound) return "null";
-  throw error;
 }
 
 function parse(text: string): { url: string; uuid: string; token: string } | undefined {
