@@ -2,6 +2,7 @@ import type { Config } from "../controller/config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { startController } from "./controller.ts";
+import { refuseMissingParts } from "./missing_parts.ts";
 import { openPages } from "./pages.ts";
 import { createSources } from "./sources.ts";
 import { supplyParts } from "./supply.ts";
@@ -31,6 +32,7 @@ export async function runProcess(
   context: ProcessContext,
   signal: AbortSignal,
 ): Promise<void> {
+  refuseMissingParts(config);
   const { clock, logger, random, version } = context;
   await using stack = new AsyncDisposableStack();
   const sources = createSources(clock, { self: config.hostname, mode: config.leaderElection });
