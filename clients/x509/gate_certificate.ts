@@ -1,3 +1,4 @@
+import { toPem } from "../spiffe/der.ts";
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsageExtension,
@@ -40,9 +41,8 @@ export async function createGateCertificate(host: string, now: number): Promise<
     ],
   });
   const key = new Uint8Array(await crypto.subtle.exportKey("pkcs8", keys.privateKey));
-  const lines = key.toBase64().match(/.{1,64}/g) ?? [];
   return {
     certificatePem: `${certificate.toString("pem")}\n`,
-    privateKeyPem: `-----BEGIN PRIVATE KEY-----\n${lines.join("\n")}\n-----END PRIVATE KEY-----\n`,
+    privateKeyPem: toPem("PRIVATE KEY", key),
   };
 }

@@ -1,3 +1,4 @@
+import { toPem } from "../spiffe/der.ts";
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsageExtension,
@@ -88,11 +89,7 @@ function authorityOf(certificate: X509Certificate, privateKey: CryptoKey): Autho
     expiresAt: certificate.notAfter.getTime(),
     async exportPem() {
       const key = new Uint8Array(await crypto.subtle.exportKey("pkcs8", privateKey));
-      const lines = key.toBase64().match(/.{1,64}/g) ?? [];
-      const keyPem = `-----BEGIN PRIVATE KEY-----\n${
-        lines.join("\n")
-      }\n-----END PRIVATE KEY-----\n`;
-      return `${keyPem}${certificate.toString("pem")}\n`;
+      return `${toPem("PRIVATE KEY", key)}${certificate.toString("pem")}\n`;
     },
     async issue({ uris, now, ttlMs }) {
       const keys = await crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
