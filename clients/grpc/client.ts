@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
 import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError } from "./grpc_error.ts";
@@ -45,7 +44,7 @@ export function openUnixClient(path: string): GrpcClient {
         if (call.signal.aborted) return reject(call.signal.reason);
         const handle = client.makeUnaryRequest(
           method.path,
-          (message) => buffer(method.request.encode(message)),
+          method.request.encode,
           method.response.decode,
           request,
           metadataOf(call),
@@ -68,7 +67,7 @@ export function openUnixClient(path: string): GrpcClient {
       const handle: ClientReadableStream<ReturnType<typeof method.response.decode>> = client
         .makeServerStreamRequest(
           method.path,
-          (message) => buffer(method.request.encode(message)),
+          method.request.encode,
           method.response.decode,
           request,
           metadataOf(call),
@@ -89,10 +88,6 @@ export function openUnixClient(path: string): GrpcClient {
     },
     [Symbol.dispose]: () => client.close(),
   };
-}
-
-function buffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function metadataOf(call: GrpcCall): Metadata {

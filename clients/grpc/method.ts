@@ -1,8 +1,12 @@
+import { Buffer } from "node:buffer";
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "../../proto/runtime.ts";
 
-/** How a message becomes bytes and back. `decode` throws on bytes that are not such a message. */
+/**
+ * How a message becomes bytes, as the library takes them, and back. `decode` throws on bytes that are
+ * not such a message.
+ */
 export interface Codec<T> {
-  encode(message: T): Uint8Array;
+  encode(message: T): Buffer;
   decode(bytes: Uint8Array): T;
 }
 
@@ -23,7 +27,10 @@ export function methodOf<I extends DescMessage, O extends DescMessage>(
 
 function codecOf<S extends DescMessage>(schema: S): Codec<MessageShape<S>> {
   return {
-    encode: (message) => toBinary(schema, message),
+    encode(message) {
+      const bytes = toBinary(schema, message);
+      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    },
     decode: (bytes) => fromBinary(schema, bytes),
   };
 }

@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import {
   type handleServerStreamingCall,
   Server,
@@ -31,7 +30,10 @@ export interface GrpcStreams {
   ): void;
 }
 
-/** Pairs a method with its handler. The stream ends with OK when the iteration does. */
+/**
+ * Pairs a method with its handler. The stream ends with OK when the iteration does. What it returns
+ * hides the types of the messages, so that one list can hold handlers of different methods.
+ */
 export function streamHandler<I, O>(
   method: Method<I, O>,
   answer: (request: I, call: ServerCall) => AsyncIterable<O>,
@@ -80,9 +82,9 @@ export async function serveUnix(
           path: method.path,
           requestStream: false,
           responseStream: true,
-          requestSerialize: (message) => buffer(method.request.encode(message)),
+          requestSerialize: method.request.encode,
           requestDeserialize: method.request.decode,
-          responseSerialize: (message) => buffer(method.response.encode(message)),
+          responseSerialize: method.response.encode,
           responseDeserialize: method.response.decode,
         },
       };
@@ -120,8 +122,4 @@ function drained(
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     call.once("drain", resolve);
   });
-}
-
-function buffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

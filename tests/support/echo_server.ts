@@ -1,8 +1,9 @@
+import { Buffer } from "node:buffer";
 import { serveUnix, streamHandler } from "../../clients/grpc/server.ts";
 import type { Method } from "../../clients/grpc/method.ts";
 
 const bytes = {
-  encode: (value: Uint8Array) => value,
+  encode: (value: Uint8Array) => Buffer.from(value),
   decode: (value: Uint8Array) => new Uint8Array(value),
 };
 
