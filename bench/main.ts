@@ -15,7 +15,7 @@ import { benchUpdateLog } from "./update_log.ts";
 const quick = Deno.args.includes("--quick");
 const wanted = Deno.args.filter((arg) => !arg.startsWith("-"));
 const benches: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
-  handover: () => benchHandOver({ jobs: quick ? 200 : 500, rounds: quick ? 3 : 9 }),
+  handover: () => benchHandOver({ jobs: 200, rounds: quick ? 5 : 15 }),
   dispatch: async () => [await benchDispatch({ runs: quick ? 5 : 20 })],
   twenty_jobs: () => benchTwentyJobs({ rounds: quick ? 1 : 3 }),
   update_log: () => benchUpdateLog({ batches: quick ? 100 : 500 }),
