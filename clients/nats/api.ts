@@ -1,14 +1,10 @@
 import type { Msg } from "nats";
 import type { Call } from "../../controller/backend.ts";
-import { QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { objectOrEmpty } from "../../lib/json_object.ts";
 import type { NatsConnection } from "./connection.ts";
 import { type ApiError, apiFailure, isTransient } from "./errors.ts";
+import { decodeJson, encodeJson, type Json, numberAt, objectAt, textOf } from "./json.ts";
 import type { Headers } from "./requester.ts";
-
-/** A JSON object as the server sent it. */
-export type Json = Readonly<Record<string, unknown>>;
 
 /** Answer of the JetStream API. */
 export type ApiAnswer = { readonly kind: "ok"; readonly body: Json } | ApiError;
@@ -80,22 +76,6 @@ export async function persist<T>(
   }
 }
 
-/** Reads the text of a message's JSON object; throws `QueueError` for anything else. */
-export function decodeJson(data: Uint8Array): Json {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    if (typeof value === "object" && value !== null) return { ...value };
-  } catch {
-    // Told below, like every other text that is no object.
-  }
-  throw new QueueError("unavailable", "Read NATS' answer: it is no JSON object");
-}
-
-/** A value as JSON in UTF-8. */
-export function encodeJson(value: unknown): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(value));
-}
-
 /** Headers of a message as plain values. */
 export function plainHeaders(message: Msg): Record<string, string> {
   const plain: Record<string, string> = {};
@@ -103,17 +83,6 @@ export function plainHeaders(message: Msg): Record<string, string> {
     plain[name] = message.headers?.get(name) ?? "";
   }
   return plain;
-}
-
-/** A number of an answer; 0 when it is not there. */
-export function numberAt(json: Json, name: string): number {
-  const value = json[name];
-  return typeof value === "number" ? value : 0;
-}
-
-/** An object of an answer; empty when it is not there. */
-export function objectAt(json: Json, name: string): Json {
-  return objectOrEmpty(json[name]);
 }
 
 /** Milliseconds in nanoseconds, JetStream's unit. */
@@ -130,6 +99,6 @@ function answerOf(body: Json): ApiAnswer {
     kind: "error",
     code: numberAt(error, "code"),
     errCode: numberAt(error, "err_code"),
-    description: typeof error.description === "string" ? error.description : "unknown error",
+    description: textOf(error.description) ?? "unknown error",
   };
 }

@@ -2,9 +2,10 @@ import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import { sameBytes } from "../../lib/bytes.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { decodeJson, demandApi, encodeJson, type Json, numberAt, persist, store } from "./api.ts";
+import { demandApi, persist, store } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { isTransient } from "./errors.ts";
+import { decodeJson, encodeJson, type Json, numberAt } from "./json.ts";
 import { lastOf, readStored, type Stored } from "./stored.ts";
 import { BUCKET, BUCKET_STREAM } from "./streams.ts";
 

@@ -95,6 +95,8 @@ export function connectNats(
     if (status.kind === "connected") return;
     if (status.kind === "failed") await first.promise;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // It may be rejected after this call has ended.
+    promise.catch(() => {});
     const stop = new AbortController();
     const either = AbortSignal.any([signal, closing.signal]);
     const onAbort = () => reject(either.reason);

@@ -4,9 +4,10 @@ import type { BackendName } from "../../controller/model/ids.ts";
 import type { Demand, StoredMessage } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { encodeJson, nanos } from "./api.ts";
+import { nanos } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { isTransient } from "./errors.ts";
+import { encodeJson } from "./json.ts";
 import { storedMessage } from "./message.ts";
 
 /** How long the server keeps a pull open. */

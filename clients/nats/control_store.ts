@@ -6,9 +6,10 @@ import {
   NO_FLAGS,
 } from "../../controller/records.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { Json } from "./api.ts";
+import { isObject } from "../../lib/json_object.ts";
 import { createBucket } from "./bucket.ts";
 import type { NatsConnection } from "./connection.ts";
+import { type Json, numberAt, numberOf, textAt } from "./json.ts";
 
 /** Key of the leader's epoch: `{"epoch": <number>}`. */
 export const EPOCH_KEY = "control.epoch";
@@ -47,51 +48,33 @@ export function createControlStore(
 }
 
 function epochOf(value: Json | undefined): number {
-  return typeof value?.epoch === "number" ? value.epoch : 0;
+  return numberOf(value?.epoch) ?? 0;
 }
 
-function readFlags(json: Json): ControlFlags {
-  const drain = note(json.drain);
-  const capacity = note(json.capacity);
-  const label = note(json.label);
+/** A flag that is absent, or no object, is not set. */
+function readFlags({ cordon, drain, capacity, label }: Json): ControlFlags {
   return {
-    cordon: note(json.cordon),
-    drain: drain === null ? null : {
-      ...drain,
-      deadline: number(at(json.drain, "deadline")),
-      hold: at(json.drain, "hold") === true,
-    },
-    capacity: capacity === null ? null : {
-      ...capacity,
-      value: number(at(json.capacity, "value")) ?? 0,
-      replaced: number(at(json.capacity, "replaced")) ?? 0,
-    },
-    label: label === null ? null : {
-      ...label,
-      value: text(at(json.label, "value")),
-      replaced: text(at(json.label, "replaced")),
-    },
+    cordon: isObject(cordon) ? noteOf(cordon) : null,
+    drain: isObject(drain)
+      ? { ...noteOf(drain), deadline: numberOf(drain.deadline), hold: drain.hold === true }
+      : null,
+    capacity: isObject(capacity)
+      ? {
+        ...noteOf(capacity),
+        value: numberAt(capacity, "value"),
+        replaced: numberAt(capacity, "replaced"),
+      }
+      : null,
+    label: isObject(label)
+      ? {
+        ...noteOf(label),
+        value: textAt(label, "value"),
+        replaced: textAt(label, "replaced"),
+      }
+      : null,
   };
 }
 
-function note(value: unknown): FlagNote | null {
-  if (typeof value !== "object" || value === null) return null;
-  return {
-    by: text(at(value, "by")),
-    at: number(at(value, "at")) ?? 0,
-    note: text(at(value, "note")),
-  };
-}
-
-function at(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  return Object.getOwnPropertyDescriptor(value, name)?.value;
-}
-
-function number(value: unknown): number | null {
-  return typeof value === "number" ? value : null;
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
+function noteOf(flag: Json): FlagNote {
+  return { by: textAt(flag, "by"), at: numberAt(flag, "at"), note: textAt(flag, "note") };
 }

@@ -5,8 +5,9 @@ import { isBackendName, parseAssignmentId } from "../../controller/model/ids.ts"
 import type { JournalEvent } from "../../controller/model/state.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { decodeJson, demandApi, encodeJson, numberAt, objectAt, persist, store } from "./api.ts";
+import { demandApi, persist, store } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
+import { decodeJson, encodeJson, numberAt, objectAt, textOf } from "./json.ts";
 import { MESSAGE_ID } from "./message.ts";
 import { readStored, type Stored } from "./stored.ts";
 import { EVENTS_BASE, EVENTS_STREAM } from "./streams.ts";
@@ -203,13 +204,9 @@ function entryOf({ sequence, data }: Stored): StoredEntry | undefined {
     component: component === "scheduler" || component === "lifecycle" ? component : "worker",
     backend: backend satisfies BackendName,
     assignment: id,
-    executor: text(json.executor) as ExecutorName | null,
-    phase: text(json.phase),
+    executor: textOf(json.executor) as ExecutorName | null,
+    phase: textOf(json.phase),
     retryDelayMs: numberAt(json, "retryDelayMs"),
-    detail: text(json.detail),
+    detail: textOf(json.detail),
   };
-}
-
-function text(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
 }

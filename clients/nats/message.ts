@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { askApi, persist, plainHeaders } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { apiFailure, ErrCode } from "./errors.ts";
+import type { Headers } from "./requester.ts";
 import { messageAt } from "./stored.ts";
 
 /** Header with the message's id, by which JetStream knows a message that is published twice. */
@@ -50,8 +51,7 @@ export function storedMessage(
   };
 
   return {
-    // A retry is published as `<id>:<n>`.
-    id: (headers[MESSAGE_ID] ?? "").replace(/:.*$/, "") as AssignmentId,
+    id: assignmentOf(headers),
     backend: context.backend,
     // A copy: the library hands out a view of a whole network read.
     data: new Uint8Array(message.data),
@@ -71,6 +71,12 @@ export function storedMessage(
       connection.wire.publish(reply, IN_PROGRESS);
     },
   };
+}
+
+/** Which assignment a message is of; not checked: whoever reads the message does. */
+export function assignmentOf(headers: Headers): AssignmentId {
+  // A retry is published as `<id>:<n>`.
+  return (headers[MESSAGE_ID] ?? "").replace(/:.*$/, "") as AssignmentId;
 }
 
 /** Removes a message by its sequence; absent is success. One try. */

@@ -1,13 +1,14 @@
 import type { Call } from "../../controller/backend.ts";
-import type { AssignmentId, BackendName } from "../../controller/model/ids.ts";
+import type { BackendName } from "../../controller/model/ids.ts";
 import { type AssignmentQueue, QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { askApi, nanos, numberAt, persist, store } from "./api.ts";
+import { askApi, nanos, persist, store } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { consumeMessages } from "./consume.ts";
 import { apiFailure, ErrCode } from "./errors.ts";
-import { MESSAGE_ID, removeMessage } from "./message.ts";
+import { numberAt } from "./json.ts";
+import { assignmentOf, MESSAGE_ID, removeMessage } from "./message.ts";
 import { readStored } from "./stored.ts";
 import type { StreamNames } from "./streams.ts";
 
@@ -124,7 +125,7 @@ export function createQueue(
         const page = { stream, subject: subjectOf(backend), fromSequence, limit };
         const messages = await readStored(connection, page, { ...call, clock });
         return messages.map(({ sequence, storedAt, headers, data }) => ({
-          id: (headers[MESSAGE_ID] ?? "").replace(/:.*$/, "") as AssignmentId,
+          id: assignmentOf(headers),
           backend,
           sequence,
           storedAt,

@@ -1,8 +1,8 @@
 import { type ExecutorName, isBackendName } from "../../controller/model/ids.ts";
 import type { Claim, StepSnapshot, TaskRecord } from "../../controller/model/record.ts";
 import type { Result } from "../../controller/model/reason.ts";
-import { isObject } from "../../lib/json_object.ts";
-import type { Json } from "./api.ts";
+import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
+import { type Json, numberAt, numberOf, textAt, textOf } from "./json.ts";
 
 const RESULTS: readonly string[] = ["success", "failure", "cancelled", "skipped"];
 
@@ -18,61 +18,53 @@ export function readRecord(json: Json): TaskRecord | undefined {
     backend,
     repository,
     job,
-    spiffeId: text(json.spiffeId) ?? "",
+    spiffeId: textAt(json, "spiffeId"),
     // Unknown code counts as code from outside.
     fork: json.fork !== false,
-    runId: text(json.runId),
-    giteaUrl: text(json.giteaUrl),
-    serverUrl: text(json.serverUrl),
-    storedAt: number(json.storedAt) ?? 0,
-    nonce: text(json.nonce) ?? "",
-    uid: text(json.uid),
+    runId: textOf(json.runId),
+    giteaUrl: textOf(json.giteaUrl),
+    serverUrl: textOf(json.serverUrl),
+    storedAt: numberAt(json, "storedAt"),
+    nonce: textAt(json, "nonce"),
+    uid: textOf(json.uid),
     claimedBy: claim(json.claimedBy),
-    logOffset: number(json.logOffset) ?? 0,
+    logOffset: numberAt(json, "logOffset"),
     steps: Array.isArray(json.steps) ? json.steps.map(step) : [],
-    failures: number(json.failures) ?? 0,
-    parkedUntil: number(json.parkedUntil),
-    released: number(json.released),
+    failures: numberAt(json, "failures"),
+    parkedUntil: numberOf(json.parkedUntil),
+    released: numberOf(json.released),
     terminal: terminal(json.terminal),
-    epoch: number(json.epoch) ?? 0,
+    epoch: numberAt(json, "epoch"),
   };
 }
 
 function claim(value: unknown): Claim | null {
   if (!isObject(value)) return null;
   return {
-    executor: (text(value.executor) ?? "") as ExecutorName,
-    gate: text(value.gate) ?? "",
-    at: number(value.at) ?? 0,
+    executor: textAt(value, "executor") as ExecutorName,
+    gate: textAt(value, "gate"),
+    at: numberAt(value, "at"),
   };
 }
 
 function step(value: unknown): StepSnapshot {
-  const json = isObject(value) ? value : {};
+  const json = objectOrEmpty(value);
   return {
-    id: number(json.id) ?? 0,
+    id: numberAt(json, "id"),
     result: result(json.result),
-    startedAt: number(json.startedAt) ?? 0,
-    stoppedAt: number(json.stoppedAt) ?? 0,
-    logIndex: number(json.logIndex) ?? 0,
-    logLength: number(json.logLength) ?? 0,
+    startedAt: numberAt(json, "startedAt"),
+    stoppedAt: numberAt(json, "stoppedAt"),
+    logIndex: numberAt(json, "logIndex"),
+    logLength: numberAt(json, "logLength"),
   };
 }
 
 function terminal(value: unknown): TaskRecord["terminal"] {
   if (!isObject(value)) return null;
   const ended = result(value.result);
-  return ended === null ? null : { result: ended, at: number(value.at) ?? 0 };
+  return ended === null ? null : { result: ended, at: numberAt(value, "at") };
 }
 
 function result(value: unknown): Result | null {
   return typeof value === "string" && RESULTS.includes(value) ? value as Result : null;
-}
-
-function text(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function number(value: unknown): number | null {
-  return typeof value === "number" ? value : null;
 }

@@ -2,8 +2,9 @@ import type { Msg } from "nats";
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { encodeJson, plainHeaders } from "./api.ts";
+import { plainHeaders } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
+import { encodeJson } from "./json.ts";
 
 /** A message as it lies in a stream. */
 export interface Stored {

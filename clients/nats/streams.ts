@@ -1,9 +1,10 @@
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { askApi, demandApi, type Json, nanos, objectAt, persist } from "./api.ts";
+import { askApi, demandApi, nanos, persist } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { apiFailure, ErrCode } from "./errors.ts";
+import { type Json, objectAt } from "./json.ts";
 
 /** Names in JetStream. */
 export interface StreamNames {
