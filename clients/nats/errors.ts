@@ -9,7 +9,7 @@ export interface ApiError {
 }
 
 /** Numbers of JetStream's errors that decide something here (nats-server's errors.json). */
-export const ErrCode = {
+export const ERR_CODE = {
   /** "consumer create": a field that cannot be changed differs. */
   consumerUnchangeable: 10012,
   consumerNotFound: 10014,
@@ -28,9 +28,9 @@ export function apiFailure(action: string, error: ApiError): QueueError {
 }
 
 function codeOf(error: ApiError): QueueErrorCode {
-  if (error.errCode === ErrCode.wrongLastSequence) return "conflict";
+  if (error.errCode === ERR_CODE.wrongLastSequence) return "conflict";
   // "maximum messages exceeded" and its kin: the stream discards new ones when it is full.
-  if (error.errCode === ErrCode.storeFailed || /^maximum/.test(error.description)) return "full";
+  if (error.errCode === ERR_CODE.storeFailed || /^maximum/.test(error.description)) return "full";
   if (error.code === 503 || error.code === 500) return "unavailable";
   return "refused";
 }
@@ -38,7 +38,7 @@ function codeOf(error: ApiError): QueueErrorCode {
 function isRetryable(error: ApiError): boolean {
   // A stream that is missing may be one that the server has not recovered yet.
   const code = codeOf(error);
-  return code === "unavailable" || code === "full" || error.errCode === ErrCode.streamNotFound;
+  return code === "unavailable" || code === "full" || error.errCode === ERR_CODE.streamNotFound;
 }
 
 /** True for a failure that may be over at the next try. */

@@ -5,7 +5,7 @@ import type { AssignmentId, BackendName } from "../../controller/model/ids.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { askApi, persist, plainHeaders } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
-import { apiFailure, ErrCode } from "./errors.ts";
+import { apiFailure, ERR_CODE } from "./errors.ts";
 import type { Headers } from "./requester.ts";
 import { messageAt } from "./stored.ts";
 
@@ -91,9 +91,9 @@ export async function removeMessage(
   }, call);
   if (answer.kind === "ok") return;
   const absent: number[] = [
-    ErrCode.noMessageFound,
-    ErrCode.sequenceNotFound,
-    ErrCode.messageDeleteFailed,
+    ERR_CODE.noMessageFound,
+    ERR_CODE.sequenceNotFound,
+    ERR_CODE.messageDeleteFailed,
   ];
   if (absent.includes(answer.errCode)) return;
   throw apiFailure(`Remove message ${where.sequence} of "${where.stream}"`, answer);

@@ -6,7 +6,7 @@ import type { Logger } from "../../lib/logger.ts";
 import { askApi, nanos, persist, store } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
 import { consumeMessages } from "./consume.ts";
-import { apiFailure, ErrCode } from "./errors.ts";
+import { apiFailure, ERR_CODE } from "./errors.ts";
 import { numberAt } from "./json.ts";
 import { assignmentOf, MESSAGE_ID, removeMessage } from "./message.ts";
 import { readStored } from "./stored.ts";
@@ -53,14 +53,14 @@ export function createQueue(
 
   const deleteConsumer = async (backend: BackendName, call: Call) => {
     const gone = await askApi(connection, { path: `CONSUMER.DELETE.${stream}.${backend}` }, call);
-    if (gone.kind === "error" && gone.errCode !== ErrCode.consumerNotFound) {
+    if (gone.kind === "error" && gone.errCode !== ERR_CODE.consumerNotFound) {
       throw apiFailure(`Delete consumer "${backend}"`, gone);
     }
   };
 
   const ensureConsumer = async (backend: BackendName, call: Call) => {
     let answer = await makeConsumer(backend, call);
-    if (answer.kind === "error" && answer.errCode === ErrCode.consumerUnchangeable) {
+    if (answer.kind === "error" && answer.errCode === ERR_CODE.consumerUnchangeable) {
       // Somebody made it otherwise. It holds nothing that a new one does not find in the stream.
       logger.warn("consumer is made again", { backend, detail: answer.description });
       await deleteConsumer(backend, call);
@@ -110,7 +110,7 @@ export function createQueue(
     counts: (backend, call) =>
       persist(clock, async () => {
         let info = await consumerInfo(backend, call);
-        if (info.kind === "error" && info.errCode === ErrCode.consumerNotFound) {
+        if (info.kind === "error" && info.errCode === ERR_CODE.consumerNotFound) {
           await ensureConsumer(backend, call);
           info = await consumerInfo(backend, call);
         }

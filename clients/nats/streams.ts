@@ -3,7 +3,7 @@ import { QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { askApi, demandApi, nanos, persist } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
-import { apiFailure, ErrCode } from "./errors.ts";
+import { apiFailure, ERR_CODE } from "./errors.ts";
 import { type Json, objectAt } from "./json.ts";
 
 /** Names in JetStream. */
@@ -75,7 +75,7 @@ async function ensure(connection: NatsConnection, wanted: Wanted, call: Call): P
     if (difference !== undefined) throw differs(name, difference);
     return false;
   }
-  if (info.errCode !== ErrCode.streamNotFound) throw apiFailure(`Look at stream "${name}"`, info);
+  if (info.errCode !== ERR_CODE.streamNotFound) throw apiFailure(`Look at stream "${name}"`, info);
   const action = `Make stream "${name}"`;
   await demandApi(connection, { path: `STREAM.CREATE.${name}`, body: wanted.config, action }, call);
   return true;
