@@ -47,8 +47,9 @@ const LAST_RETRY_MS = 30_000;
  *      |                 |                |
  *      +------ tab hidden: paused, closed; shown again: connecting with the last id ------+
  * ```
- * A stream that says nothing for 20 s counts as an error too. A browser gives up for good on an HTTP error, so every error closes the stream and this code opens
- * the next one itself. Ends when the signal aborts.
+ * A stream that says nothing for 20 s counts as an error too. A browser gives up for good on an HTTP
+ * error, so every error closes the stream and this code opens the next one itself. Ends when the signal
+ * aborts.
  */
 export function openStream(options: StreamOptions): void {
   const { signal, onMessages, onState, host = browserHost() } = options;

@@ -82,7 +82,7 @@ export interface ApiSpec<P extends z.ZodObject, Q extends z.ZodObject, R extends
   readonly params: P;
   readonly query: Q;
   readonly response: R;
-  /** Statuses beside 200, 400 and 500 that it answers. */
+  /** What a 404 of it means, for the OpenAPI document; without it there is none. */
   readonly absent?: string;
   /** Answers 304 to a matching `If-None-Match`; the tag is made of what this returns. */
   etagOf?(data: z.output<R>): unknown;

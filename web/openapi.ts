@@ -2,7 +2,7 @@ import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import type { ApiRoute, Route } from "./define.ts";
 import { problemSchema } from "./schemas.ts";
 
-/** The OpenAPI 3.1 document of the API routes, made of the schemas that check them. */
+/** The OpenAPI 3.1 document of the API routes, made of the schemas of their queries and answers. */
 export function documentOf(routes: readonly Route[], version: string): unknown {
   const app = new OpenAPIHono();
   for (const route of routes) {

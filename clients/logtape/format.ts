@@ -13,7 +13,10 @@ const RESERVED = new Set(["time", "level", "msg"]);
 /** What JSON leaves as it is, but a terminal or a careless reader of lines obeys. */
 const DANGEROUS = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-/** `{"time":...,"level":...,"msg":...,<fields>}` and a newline; the message is the first key after the head, always. */
+/**
+ * `{"time":...,"level":...,"msg":...,<fields>}` and a newline. A field of one of the first three names
+ * gets a `_` behind it, so that it cannot take their place.
+ */
 export function formatJson(entry: LogEntry): string {
   const record: Record<string, unknown> = {
     time: new Date(entry.at).toISOString(),
