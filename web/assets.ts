@@ -34,7 +34,7 @@ export async function buildAssets(): Promise<Assets> {
 }
 
 /** Serves what was built; names have hashes, so that browsers may keep them for ever. */
-export function assetsOf(built: Built): Assets {
+function assetsOf(built: Built): Assets {
   const url = (file: string) => `/assets/${file}`;
   const style = built.entries.get("style");
   return {

@@ -8,7 +8,7 @@ export interface ProblemOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const titles: Readonly<Record<number, string>> = {
+const TITLES: Readonly<Record<number, string>> = {
   400: "Bad request",
   403: "Forbidden",
   404: "Not found",
@@ -18,15 +18,17 @@ const titles: Readonly<Record<number, string>> = {
   503: "Unavailable",
 };
 
-/** The title of a status, in English, as in every problem of this API. */
-export function titleOf(status: number): string {
-  return titles[status] ?? "Error";
-}
-
 /** An `application/problem+json` response; `type` is `about:blank`, as RFC 9457 says for plain statuses. */
 export function problem(status: number, options: ProblemOptions): Response {
   const { detail, requestId, extra = {}, headers = {} } = options;
-  const body = { type: "about:blank", title: titleOf(status), status, detail, requestId, ...extra };
+  const body = {
+    type: "about:blank",
+    title: TITLES[status] ?? "Error",
+    status,
+    detail,
+    requestId,
+    ...extra,
+  };
   return new Response(JSON.stringify(body), {
     status,
     headers: {

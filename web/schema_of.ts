@@ -1,14 +1,13 @@
 import type { z } from "@hono/zod-openapi";
 
 /** `T` without `readonly` at any depth; branded strings stay as they are. */
-export type Mutable<T> = T extends string ? T
+type Mutable<T> = T extends string ? T
   : T extends readonly (infer U)[] ? Mutable<U>[]
   : T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> }
   : T;
 
 /** `true` only if both types are the same. */
-export type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2)
-  ? true
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true
   : false;
 
 /**

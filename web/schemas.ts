@@ -48,7 +48,7 @@ const reasonSchema = z.enum(REASONS);
 const resultSchema = z.enum(["success", "failure", "cancelled", "skipped"]);
 
 /** A server that the controller needs: is it there, since when, how old the last news of it is. */
-export const sourceSchema = schemaOf<SourceView>()(
+const sourceSchema = schemaOf<SourceView>()(
   z.object({
     state: z.enum(["up", "down", "degraded", "unused", "unknown"]),
     since: time.nullable(),

@@ -26,7 +26,7 @@ export interface RouterOptions {
 }
 
 /** Bound on a message where none is given: above Gitea's largest output (1 MiB) and log batches. */
-export const DEFAULT_READ_MAX_BYTES = 16 * 1024 * 1024;
+const DEFAULT_READ_MAX_BYTES = 16 * 1024 * 1024;
 
 /** Handlers by full request path. gzip both ways, answers from 1 KiB on, as Gitea does. */
 export function routesByPath(
