@@ -1,15 +1,11 @@
+import type { Listen } from "../controller/config/config.ts";
+import { isLoopback } from "../controller/config/values.ts";
 import type { Web } from "./server.ts";
-
-/** Where a server listens. */
-export interface ListenAddress {
-  readonly hostname: string;
-  readonly port: number;
-}
 
 /** A server that listens; dispose it to stop, open requests get two seconds to end. */
 export interface Listener extends AsyncDisposable {
   /** The address in use; the port is the real one when 0 was asked for. */
-  readonly address: ListenAddress;
+  readonly address: Listen;
 }
 
 /** Open requests may take this long to end when the server stops. */
@@ -19,7 +15,7 @@ const GRACE_MS = 2000;
  * Serves the dashboard. While no token and no OIDC can be configured, only on loopback: throws
  * `RangeError` for any other address, and what `Deno.serve` throws when the port is taken.
  */
-export function listenWeb(web: Pick<Web, "fetch">, address: ListenAddress): Listener {
+export function listenWeb(web: Pick<Web, "fetch">, address: Listen): Listener {
   if (!isLoopback(address.hostname)) {
     throw new RangeError(
       `Set ADMIN_LISTEN to a loopback address: "${address.hostname}" can be reached by others, and ` +
@@ -30,17 +26,11 @@ export function listenWeb(web: Pick<Web, "fetch">, address: ListenAddress): List
 }
 
 /** Serves probes and metrics, on any address. */
-export function listenHealth(health: Pick<Web, "fetch">, address: ListenAddress): Listener {
+export function listenHealth(health: Pick<Web, "fetch">, address: Listen): Listener {
   return listen(health, address);
 }
 
-/** True for an address that only this machine reaches. */
-export function isLoopback(hostname: string): boolean {
-  const name = hostname.replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  return name === "localhost" || name === "::1" || /^127(\.\d{1,3}){3}$/.test(name);
-}
-
-function listen(app: Pick<Web, "fetch">, address: ListenAddress): Listener {
+function listen(app: Pick<Web, "fetch">, address: Listen): Listener {
   const stop = new AbortController();
   const server = Deno.serve({
     hostname: address.hostname,
