@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Config } from "./config.ts";
-import { type Env, faults, KEY, ok, UUID } from "./parse_setup.ts";
+import { type Env, faults, KEY, ok, UUID } from "../../tests/support/config_env.ts";
 
 /** Variable, refused values, accepted values with what becomes of them. */
 const TABLE: readonly {

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { Secret } from "../../lib/secret.ts";
 import { parseConfig } from "./parse.ts";
-import { type Env, faults, KEY, machine, ok, PRODUCTION, UUID } from "./parse_setup.ts";
+import {
+  type Env,
+  faults,
+  KEY,
+  machine,
+  ok,
+  PRODUCTION,
+  UUID,
+} from "../../tests/support/config_env.ts";
 
 const without = (...names: string[]): Env =>
   Object.fromEntries(Object.entries(PRODUCTION).filter(([name]) => !names.includes(name)));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Config } from "./config.ts";
-import { type Machine, parseConfig } from "./parse.ts";
-import type { Fault } from "./reader.ts";
+import type { Config } from "../../controller/config/config.ts";
+import { type Machine, parseConfig } from "../../controller/config/parse.ts";
+import type { Fault } from "../../controller/config/reader.ts";
 
 /** A key that is long enough. */
 export const KEY = "k".repeat(32);
