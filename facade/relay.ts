@@ -1,8 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
-import { create, timestampFromMs, toBinary } from "../proto/runtime.ts";
+import { create, toBinary } from "../proto/runtime.ts";
 import {
-  LogRowSchema,
   Result as WireResult,
   type TaskState,
   TaskStateSchema,
@@ -18,7 +17,8 @@ import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
 import type { Result } from "../controller/model/reason.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import { fromWireResult, isGone } from "../controller/settle.ts";
-import { shiftSteps, snapshotSteps, toGitea, toRunner } from "./offsets.ts";
+import { createLogRelay } from "./log_relay.ts";
+import { shiftSteps, snapshotSteps } from "./offsets.ts";
 import { createTurnstile } from "./turnstile.ts";
 import { judge, type Verdict } from "./verdict.ts";
 
@@ -26,8 +26,8 @@ import { judge, type Verdict } from "./verdict.ts";
  * Passes one task's reports on to Gitea, one call at a time and in the order in which they came.
  *
  *   rows ------------------> Gitea at once
- *   no_more ---------------> acknowledged, held back --+
- *   final state --> judge() --> reason row, no_more <--+ --> final state --> settled
+ *   no_more ---------------> acknowledged, held back with its last row --+
+ *   final state --> judge() --> last row, reason row, no_more <----------+ --> final state --> settled
  *
  * - Nothing is retried here: what Gitea does not take is answered with its `GiteaError`, and the
  *   gate's queue repeats it. Every step may be repeated.
@@ -67,8 +67,7 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   const taskId = BigInt(info.taskId);
   const offset = BigInt(logOffset);
   const turnstile = createTurnstile();
-  let log: "open" | "held" | "sealed" = "open";
-  let lastRow: { readonly index: bigint; readonly content: string } | null = null;
+  const log = createLogRelay({ gitea, clock }, { taskId, offset });
   let why: string | null = null;
   let last:
     | { readonly key: string; readonly at: number; readonly answer: UpdateTaskResponse }
@@ -78,6 +77,7 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   let final: UpdateTaskResponse | null = null;
   let outcome: Result | null = null;
   let held = false;
+  let forgotten = false;
 
   const touch = () => {
     if (held) return;
@@ -92,62 +92,23 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   /** Gitea will never know this task again: the executor is told so, and its reports end here. */
   const forget = (error: GiteaError) => {
     logger.warn("Gitea does not know the task", { error });
-    log = "sealed";
+    forgotten = true;
     settle("cancelled");
   };
-  const forgotten = () => outcome !== null && final === null && log === "sealed";
 
-  const writeSeal = async (row: string | null, signal: AbortSignal) => {
-    if (log === "sealed") return;
+  const forwardRows = async (request: UpdateLogRequest, signal: AbortSignal): Promise<bigint> => {
     try {
-      const { ackIndex } = await gitea.updateLog({ taskId, index: 0n, rows: [], noMore: false }, {
-        signal,
-      });
-      const time = timestampFromMs(clock.now());
-      const rows = row === null ? [] : [create(LogRowSchema, { time, content: row })];
-      await gitea.updateLog({ taskId, index: ackIndex, rows, noMore: true }, { signal });
-    } catch (error) {
-      if (!(error instanceof GiteaError) || error.code !== "log_sealed") throw error;
-    }
-    log = "sealed";
-  };
-
-  const forwardRows = async (request: UpdateLogRequest, signal: AbortSignal) => {
-    const { rows, index } = request;
-    const end = index + BigInt(rows.length);
-    const noMore = request.noMore && outcome !== null;
-    try {
-      const answer = await gitea.updateLog(
-        { taskId, index: toGitea(index, offset), rows, noMore },
-        { signal },
-      );
-      const ackIndex = toRunner(answer.ackIndex, offset);
-      if (ackIndex >= end) {
-        rememberLastRow(request);
-        if (noMore) log = "sealed";
-        else if (request.noMore && log === "open") log = "held";
-      }
-      return create(UpdateLogResponseSchema, { ackIndex });
+      return await log.forward(request, { settled: outcome !== null, signal });
     } catch (error) {
       if (!(error instanceof GiteaError)) throw error;
       if (isGone(error)) forget(error);
-      else if (error.code === "log_sealed") log = "sealed";
-      else throw error;
-      if (rows.length > 0) {
-        logger.warn("log rows came after the log was sealed", { rows: rows.length });
-      }
-      return create(UpdateLogResponseSchema, { ackIndex: end });
+      else if (error.code !== "log_sealed") throw error;
+      // Nothing can take them any more; repeated, they would keep the executor for an hour.
+      const rows = request.rows.length;
+      if (rows > 0) logger.warn("log rows came after the log was sealed", { rows });
+      return endOf(request);
     }
   };
-  const rememberLastRow = ({ index, rows }: UpdateLogRequest) => {
-    const at = rows.findLastIndex((row) => row.content.trim() !== "");
-    const row = rows[at];
-    const number = index + BigInt(at);
-    if (row !== undefined && (lastRow === null || number >= lastRow.index)) {
-      lastRow = { index: number, content: row.content };
-    }
-  };
-
   const forwardState = async (
     state: TaskState,
     outputs: UpdateTaskRequest["outputs"],
@@ -179,11 +140,11 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     outputs: UpdateTaskRequest["outputs"],
     signal: AbortSignal,
   ) => {
-    const lastContent = lastRow?.content ?? null;
-    const now = judge({ result: state.result, lastRow: lastContent, terminating: why, cancelled });
+    const { lastRow } = log;
+    const now = judge({ result: state.result, lastRow, terminating: why, cancelled });
     // A reason that stands in a sealed log cannot be taken back.
     if (verdict === null || verdict.row === null) verdict = now;
-    if (verdict.row !== null || log === "held") await writeSeal(verdict.row, signal);
+    if (verdict.row !== null || log.isComplete) await log.seal(verdict.row, signal);
     const judged = { ...state, result: verdict.result };
     const answer = await forwardState(judged, outputs, signal);
     final = answer;
@@ -204,11 +165,8 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     updateLog(request, signal) {
       touch();
       return turnstile.pass(signal, async () => {
-        if (forgotten()) {
-          const ackIndex = request.index + BigInt(request.rows.length);
-          return create(UpdateLogResponseSchema, { ackIndex });
-        }
-        return await forwardRows(request, signal);
+        const ackIndex = forgotten ? endOf(request) : await forwardRows(request, signal);
+        return create(UpdateLogResponseSchema, { ackIndex });
       });
     },
     updateTask({ state, outputs }, signal) {
@@ -238,16 +196,20 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     },
     seal(signal) {
       return turnstile.pass(signal, async () => {
-        if (outcome === null) return;
+        if (outcome === null || forgotten) return;
         try {
-          await writeSeal(null, signal);
+          await log.seal(null, signal);
         } catch (error) {
           if (!(error instanceof GiteaError) || !isGone(error)) throw error;
-          log = "sealed";
+          forgotten = true;
         }
       });
     },
   };
+}
+
+function endOf({ index, rows }: UpdateLogRequest): bigint {
+  return index + BigInt(rows.length);
 }
 
 /** The one answer that every version of the runner obeys. */

@@ -144,6 +144,46 @@ Deno.test("seal() seals a log that nobody sealed, once the outcome is settled", 
   assert.ok(task.sealed);
 });
 
+Deno.test("the seal brings the row that came with no_more, or an empty one: Gitea seals by nothing less", async () => {
+  for (const batches of [[["a"], ["b", "end"]], [["a", "b"], ["end"]], [["a", "b", "end"], []]]) {
+    for (const answered of [true, false]) {
+      const { task, log, state } = setup(2);
+      let index = 0;
+      for (const [i, rows] of batches.entries()) {
+        const noMore = i === batches.length - 1;
+        // An answer that was lost: the gate sends the same again.
+        if (!answered) await log(index, rows, noMore);
+        index += rows.length;
+        assert.equal((await log(index - rows.length, rows, noMore)).ackIndex, BigInt(index));
+      }
+      assert.equal(task.sealed, false);
+      await state(Result.SUCCESS);
+      assert.ok(task.sealed, JSON.stringify(batches));
+      const empty = batches.at(-1)?.length === 0 ? [""] : [];
+      assert.deepEqual(task.rows, ["waiting 0", "waiting 1", "a", "b", "end", ...empty]);
+    }
+  }
+});
+
+Deno.test("rows after no_more are not lost, and do not come before the row that was kept", async () => {
+  const { task, log, state } = setup();
+  await log(0, ["a", "b"], true);
+  assert.equal((await log(5, ["gap"])).ackIndex, 2n);
+  assert.equal((await log(2, ["c"], true)).ackIndex, 3n);
+  await state(Result.FAILURE);
+  assert.deepEqual(task.rows, ["a", "b", "c"]);
+  assert.ok(task.sealed);
+});
+
+Deno.test("a row that another controller had kept is sealed by this one when the gate repeats it", async () => {
+  const { task, log, state } = setup();
+  task.rows.push("a");
+  assert.equal((await log(1, ["Job succeeded"], true)).ackIndex, 2n);
+  await state(Result.SUCCESS);
+  assert.deepEqual(task.rows, ["a", "Job succeeded"]);
+  assert.ok(task.sealed);
+});
+
 Deno.test("a success of an interrupted job becomes failure, with the reason in the log before the seal", async () => {
   for (const told of [true, false]) {
     const { task, log, state, relay, events } = setup(2);

@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { deferDestroy } from "../lib/http2_session.ts";
 import type { Logger } from "../lib/logger.ts";
+import { retryForever } from "../lib/retry.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import {
   Code,
@@ -19,7 +20,7 @@ import {
   type NodeResponse,
 } from "../clients/connect/node_handler.ts";
 import type { Svid, SvidSource } from "../clients/spiffe/workload_api.ts";
-import type { Gitea } from "../controller/gitea.ts";
+import { type Gitea, GiteaError } from "../controller/gitea.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import { type Access, judgeAccess, type PeerReader, readPeer } from "./access.ts";
@@ -44,6 +45,8 @@ export interface FacadeDeps {
   readonly recorder: Recorder;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** In [0, 1); `Math.random` by default. */
+  readonly random?: () => number;
   /** For tests of odd TLS libraries; the socket's own certificate by default. */
   readonly readPeer?: PeerReader;
 }
@@ -87,6 +90,9 @@ const READ_MAX_BYTES = 8 * 1024 * 1024;
 const STREAMS_PER_CONNECTION = 32;
 const HANDSHAKE_MS = 10_000;
 const SWEEP_EVERY_MS = 10_000;
+/** As long as a gate goes on delivering. */
+const SEAL_MS = 3_600_000;
+const SEAL_RETRY = { firstMs: 1_000, maxMs: 60_000 };
 
 /**
  * Starts the facade: RunnerService and the gate's own calls over TLS 1.3 with our SVID, for clients
@@ -101,7 +107,8 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
   await using setup = new AsyncDisposableStack();
   let svid = await svids.ready(options.signal);
   const tasks = setup.use(createTaskGroup(logger, options.signal));
-  const sealLater = (relay: Relay) => tasks.spawn("seal log", (signal) => relay.seal(signal));
+  const sealLater = (relay: Relay) =>
+    tasks.spawn("seal log", (signal) => sealPatiently(relay, { ...deps, signal }));
   const registry = createRegistry({
     clock,
     relayFor: (info, offset) => createRelay({ gitea, events, clock, logger }, info, offset),
@@ -217,6 +224,24 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
 }
 
 const ACCESS = createContextKey<Access>({ kind: "refused", why: "the request was not judged" });
+
+/** Nobody else would seal it, and an unsealed log stays in Gitea's database. */
+async function sealPatiently(
+  relay: Relay,
+  { clock, random = Math.random, signal }: Pick<FacadeDeps, "clock" | "random"> & {
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  using limit = clock.timeout(SEAL_MS);
+  const patience = AbortSignal.any([signal, limit.signal]);
+  await retryForever(() => relay.seal(patience), {
+    clock,
+    random,
+    backoff: SEAL_RETRY,
+    signal: patience,
+    final: (error) => !(error instanceof GiteaError) || !error.retryable,
+  });
+}
 
 /** Runs before the body is read. */
 function admit(

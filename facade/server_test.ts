@@ -316,6 +316,23 @@ Deno.test("the gate's calls reach the controller and the relay", async () => {
   assert.equal(await post("heartbeat", "{}", given.headersOf(info, OTHER_GATE)), 403);
 });
 
+Deno.test("the log is sealed after the exit although Gitea is away at that moment", async () => {
+  await using given = await setupFacade();
+  const { info, svid, client } = await given.executor();
+  await client.fetchTask({});
+  await client.updateLog({ taskId: 11n, rows: rows("working") });
+  await client.updateTask({ state: state(11n, Result.SUCCESS) });
+  given.gitea.down = new GiteaError("unavailable", "Call Gitea: refused");
+  const exit = await given.fetchAs(svid)(`${given.url}/executor/v1/exit`, {
+    method: "POST",
+    headers: given.headersOf(info),
+    body: `{"delivered":true,"code":0,"detail":""}`,
+  });
+  assert.equal(exit.status, 204);
+  given.gitea.down = null;
+  await eventually(() => given.gitea.tasks.get(11n)?.sealed, { what: "the seal" });
+});
+
 Deno.test("late log rows are forwarded after the assignment was taken back, states are not", async () => {
   await using given = await setupFacade();
   const { info, client } = await given.executor();

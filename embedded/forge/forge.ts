@@ -205,7 +205,8 @@ export function createForge(options: ForgeOptions): Forge {
         rows.push(...fresh);
         logs.set(job.jobId, rows);
       }
-      job.sealed ||= request.noMore;
+      // As Gitea 1.26 does: a call that brings nothing new does not seal.
+      job.sealed ||= request.noMore && fresh.length > 0;
       store.saveJob(job);
       return answer();
     },

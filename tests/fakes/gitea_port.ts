@@ -82,8 +82,10 @@ export function createFakeGitea(): FakeGitea {
       if (task.sealed && rows.length > 0) throw new GiteaError("log_sealed", "Add rows: sealed");
       const have = BigInt(task.rows.length);
       if (index <= have) {
-        for (const row of rows.slice(Number(have - index))) task.rows.push(row.content);
-        if (noMore) task.sealed = true;
+        const fresh = rows.slice(Number(have - index));
+        for (const row of fresh) task.rows.push(row.content);
+        // As Gitea 1.26 does: a call that brings nothing new does not seal.
+        if (noMore && fresh.length > 0) task.sealed = true;
       }
       return create(UpdateLogResponseSchema, { ackIndex: BigInt(task.rows.length) });
     },
