@@ -58,17 +58,6 @@ export function createEnvelopeCodec(
   };
 }
 
-/** The unsealed envelope of version 1: read for tasks that an older release stored, and for tests. */
-export function encodePlainEnvelope(info: AssignmentInfo, task: Task): Uint8Array {
-  return encode({
-    version: 1,
-    id: info.id,
-    backend: info.backend,
-    identity: info.identity.spiffeId,
-    task: pack(task).toBase64(),
-  });
-}
-
 interface Key {
   readonly id: string;
   readonly bytes: Uint8Array;

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import { Secret } from "../../lib/secret.ts";
 import type { Task } from "../../proto/gen/runner/v1/messages_pb.ts";
+import { encodePlainEnvelope } from "../../tests/support/plain_envelope.ts";
 import { fc } from "../../tests/support/property.ts";
 import { sampleTask } from "../../tests/support/tasks.ts";
 import type { AssignmentInfo } from "./assignment_info.ts";
 import { placeTask } from "./assignment.ts";
-import { createEnvelopeCodec, encodePlainEnvelope, MAX_TASK_BYTES } from "./envelope.ts";
+import { createEnvelopeCodec, MAX_TASK_BYTES } from "./envelope.ts";
 
 const options = { trustDomain: "example.org", defaultBackend: null };
 const first = new Secret("first key of thirty-two characters");

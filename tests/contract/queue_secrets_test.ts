@@ -3,10 +3,11 @@ import { createEventLog } from "../../clients/nats/event_log.ts";
 import { createQueue } from "../../clients/nats/queue.ts";
 import { createRecords } from "../../clients/nats/records.ts";
 import { placeTask } from "../../controller/model/assignment.ts";
-import { createEnvelopeCodec, encodePlainEnvelope } from "../../controller/model/envelope.ts";
+import { createEnvelopeCodec } from "../../controller/model/envelope.ts";
 import { Secret } from "../../lib/secret.ts";
 import { findSecretInFiles } from "../support/find_secret.ts";
 import { DEPS, NAMES, openNatsWorld } from "../support/nats_world.ts";
+import { encodePlainEnvelope } from "../support/plain_envelope.ts";
 import { sampleTask } from "../support/tasks.ts";
 import { recordOf } from "./records_suite.ts";
 

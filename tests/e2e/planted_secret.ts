@@ -1,6 +1,6 @@
 import { findSecretInFiles, holdsSecret } from "../support/find_secret.ts";
 import { eventually } from "../support/eventually.ts";
-import { encodePlainEnvelope } from "../../controller/model/envelope.ts";
+import { encodePlainEnvelope } from "../support/plain_envelope.ts";
 import { assignmentIdOf, parseTaskId } from "../../controller/model/ids.ts";
 import { TaskSchema } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { create } from "../../proto/runtime.ts";
