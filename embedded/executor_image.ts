@@ -26,6 +26,8 @@ export interface ExecutorImageOptions {
 }
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const GATE = new URL("../executor/main.ts", import.meta.url);
+const SAMPLE_RUNNER = new URL("./sample_runner/main.ts", import.meta.url);
 const RUNNER_NAMES = ["gitea-runner", "act_runner"];
 /** Reading files, the network and the runner itself: what it may do is bounded by its user. */
 const PERMISSIONS = ["--allow-net", "--allow-read", "--allow-write", "--allow-env", "--allow-run"];
@@ -59,34 +61,33 @@ export async function installExecutor(options: ExecutorImageOptions): Promise<Ex
   }
   if (root) await checkParents(directory);
   const official = options.runnerBin === undefined ? await findRunner(path) : options.runnerBin;
-  const sources = [new URL("../executor/main.ts", import.meta.url)];
-  if (official === null) sources.push(new URL("./sample_runner/main.ts", import.meta.url));
-  const [deno, gate, sample] = await Promise.all([
-    root ? installProgram(Deno.execPath(), join(bin, "deno")) : Deno.execPath(),
-    ...sources.map((source, i) =>
-      installBundle(source, join(directory, ["gate", "sample"][i] ?? ""))
-    ),
+  const install = (program: string, name: string) =>
+    root ? installProgram(program, join(bin, name)) : Promise.resolve(program);
+  const bundle = (source: URL, name: string) => installBundle(source, join(directory, name));
+  const [deno, gate, program] = await Promise.all([
+    install(Deno.execPath(), "deno"),
+    bundle(GATE, "gate"),
+    official === null ? bundle(SAMPLE_RUNNER, "sample") : install(official, "gitea-runner"),
   ]);
-  const run = (bundle: string) => [deno, "run", ...DENO_FLAGS, ...PERMISSIONS, bundle];
-  for (const bundle of [gate, sample]) {
-    if (bundle !== undefined) await warm(run(bundle), { bundle, cache });
+  const run = (file: string) => [deno, "run", ...DENO_FLAGS, ...PERMISSIONS, file];
+  for (const file of official === null ? [gate, program] : [gate]) {
+    await warm(run(file), { bundle: file, cache });
   }
-  const runner = await runnerCommand({ official, root, bin, cache, sample, run });
-  logger.info("executor installed", {
-    directory,
-    runner: official === null ? "sample" : "official",
-    program: official,
-  });
+  const runner = official === null ? "sample" : "official";
+  logger.info("executor installed", { directory, runner, program: official });
   return {
-    command: run(gate ?? ""),
+    command: run(gate),
     environment: {
       PATH: path,
       DENO_DIR: cache,
       DENO_NO_UPDATE_CHECK: "1",
       DENO_TLS_CA_STORE: "system,mozilla",
-      CI_RUNNER_BIN: runner,
+      CI_RUNNER_BIN: official === null
+        // The gate takes Deno's own variables from the runner's environment: no step meets them.
+        ? JSON.stringify(["/usr/bin/env", `DENO_DIR=${cache}`, ...run(program)])
+        : program,
     },
-    runner: official === null ? "sample" : "official",
+    runner,
   };
 }
 
@@ -100,25 +101,6 @@ export async function findRunner(path: string): Promise<string | null> {
     }
   }
   return null;
-}
-
-async function runnerCommand(
-  parts: {
-    readonly official: string | null;
-    readonly root: boolean;
-    readonly bin: string;
-    readonly cache: string;
-    readonly sample: string | undefined;
-    readonly run: (bundle: string) => readonly string[];
-  },
-): Promise<string> {
-  const { official, sample } = parts;
-  if (official !== null) {
-    if (!parts.root) return official;
-    return await installProgram(official, join(parts.bin, "gitea-runner"));
-  }
-  // The gate takes Deno's own variables from the runner's environment, so that no step meets them.
-  return JSON.stringify(["/usr/bin/env", `DENO_DIR=${parts.cache}`, ...parts.run(sample ?? "")]);
 }
 
 /** Copied, not linked: a link would share its mode with the original. */
