@@ -2,9 +2,9 @@ import type { AssignmentDetailView } from "../controller/views.ts";
 import { EventsTable } from "./EventsTable.tsx";
 import { Facts } from "./Facts.tsx";
 import { inert, safeLink } from "./inert.ts";
-import { duration, fill, plural, useLang } from "./lang.ts";
+import { duration, fill, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
-import { Age, ForkBadge, Outside, ResultMark, StateMark, toneOf, Until } from "./Small.tsx";
+import { Age, ForkBadge, Outside, ResultMark, StateMark, toneOf, Tries } from "./Small.tsx";
 import { Timeline } from "./Timeline.tsx";
 
 /** What the page of one assignment shows. */
@@ -69,8 +69,7 @@ function Total({ job }: { job: AssignmentDetailView }) {
 
 /** The one reason, with its evidence. */
 function Callout({ job }: { job: AssignmentDetailView }) {
-  const lang = useLang();
-  const { reasons, row } = lang.dict;
+  const { reasons } = useLang().dict;
   const { reason } = job;
   if (reason === null) return null;
   return (
@@ -82,14 +81,7 @@ function Callout({ job }: { job: AssignmentDetailView }) {
         <span class="mute">
           <Age at={reason.since} />
         </span>
-        {job.failures > 0
-          ? <span class="num bad">{plural(lang, row.failures, job.failures)}</span>
-          : null}
-        {job.nextTryAt === null ? null : (
-          <span class="mute">
-            <Until at={job.nextTryAt} text={row.tryAt} />
-          </span>
-        )}
+        <Tries job={job} />
       </p>
       {reason.detail === "" ? null : (
         <p class="evidence">

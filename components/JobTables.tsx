@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 import type { AssignmentView } from "../controller/views.ts";
 import { type Board, type GroupName, hrefOf } from "./board.ts";
 import type { Dict } from "./i18n/dict.ts";
-import { fill, number, plural, useLang } from "./lang.ts";
-import { Age, ForkBadge, Outside, ResultMark, StateMark, Until } from "./Small.tsx";
+import { fill, number, useLang } from "./lang.ts";
+import { Age, ForkBadge, Outside, ResultMark, StateMark, Tries } from "./Small.tsx";
 import { Took } from "./Took.tsx";
 
 /** A list of jobs with its heading, its size, and what to say when it is empty. */
@@ -202,22 +202,14 @@ function JobCell({ job }: { job: AssignmentView }) {
 }
 
 function Why({ job }: { job: AssignmentView }) {
-  const lang = useLang();
-  const { reasons, row } = lang.dict;
+  const { reasons, row } = useLang().dict;
   const { reason } = job;
   if (reason === null) return <span class="mute">{row.noReason}</span>;
   return (
     <>
       <span class="because">
         <span>{reasons[reason.code]}</span> <code>{reason.code}</code>
-        {job.failures > 0
-          ? <span class="num bad">{plural(lang, row.failures, job.failures)}</span>
-          : null}
-        {job.nextTryAt === null ? null : (
-          <span class="mute">
-            <Until at={job.nextTryAt} text={row.tryAt} />
-          </span>
-        )}
+        <Tries job={job} />
       </span>
       {reason.detail === "" ? null : (
         <span class="evidence">

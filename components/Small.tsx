@@ -1,7 +1,8 @@
 import type { Result } from "../controller/model/reason.ts";
 import type { StateName } from "../controller/model/state.ts";
+import type { AssignmentView } from "../controller/views.ts";
 import { inert } from "./inert.ts";
-import { clockTime, coarse, duration, fill, useLang } from "./lang.ts";
+import { clockTime, coarse, duration, fill, plural, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
 
 /** Text from outside, isolated from the direction of the text around it. */
@@ -154,6 +155,24 @@ export function ResultMark({ result }: { result: Result | null }) {
 export function ForkBadge() {
   const { dict } = useLang();
   return <span class="badge fork" title={dict.row.forkTitle}>{dict.row.fork}</span>;
+}
+
+/** Behind a reason: how often it was tried, and when it is tried again. */
+export function Tries({ job }: { job: Pick<AssignmentView, "failures" | "nextTryAt"> }) {
+  const lang = useLang();
+  const { row } = lang.dict;
+  return (
+    <>
+      {job.failures > 0
+        ? <span class="num bad">{plural(lang, row.failures, job.failures)}</span>
+        : null}
+      {job.nextTryAt === null ? null : (
+        <span class="mute">
+          <Until at={job.nextTryAt} text={row.tryAt} />
+        </span>
+      )}
+    </>
+  );
 }
 
 /** Two durations, p50 and p95; an unknown one is a dash, never 0. */
