@@ -1,3 +1,4 @@
+import { taskIdOf } from "../controller/model/ids.ts";
 import type { AssignmentView, BackendView } from "../controller/views.ts";
 import { hrefOf } from "./board.ts";
 import { inert } from "./inert.ts";
@@ -89,7 +90,7 @@ function Taken(
           <>
             <span class="slot-name clip">
               {job === undefined
-                ? `#${slot.assignmentId.slice("gitea-task-".length)}`
+                ? `#${taskIdOf(slot.assignmentId) ?? ""}`
                 : <Outside text={job.job} max={60} />}
             </span>
             <span class="slot-state clip">
