@@ -104,6 +104,11 @@ export function createClaims(deps: {
       : REFUSED;
   };
 
+  const seen = (entry: Entry) => {
+    entry.heartbeatAt = clock.now();
+    entry.lastSeen = clock.monotonic();
+  };
+
   /** Resolves at the next change of the entry's state, or at the end of the caller's patience. */
   const nextChange = (entry: Entry, signal: AbortSignal) =>
     new Promise<void>((resolve) => {
@@ -133,6 +138,7 @@ export function createClaims(deps: {
     while (!signal.aborted && !closed) {
       const entry = ledger.get(id);
       if (entry === undefined) return WAIT;
+      seen(entry); // Who asks lives.
       switch (entry.state.kind) {
         case "ready":
           if (entry.claiming === null) return await orAbort(begin(entry, gate), signal);
@@ -168,11 +174,6 @@ export function createClaims(deps: {
       deps.guard();
       await writer.change(entry, (r) => ({ ...r, steps }), signal);
     });
-  };
-
-  const seen = (entry: Entry) => {
-    entry.heartbeatAt = clock.now();
-    entry.lastSeen = clock.monotonic();
   };
 
   return {

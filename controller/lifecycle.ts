@@ -94,8 +94,10 @@ export function createLifecycle(deps: {
 
   const ended = (entry: Entry, executor: Executor) => {
     if (executor.ended !== null) entry.lastLines = executor.ended.lastLines;
-    const kind = isBeforeClaim(entry.state) ? "look_again" : "executor_ended";
-    ledger.dispatch(entry.info.id, { kind });
+    const { id } = entry.info;
+    if (!isBeforeClaim(entry.state)) ledger.dispatch(id, { kind: "executor_ended" });
+    // One that is being replaced already is waited for by that round.
+    else if (entry.ending === null) ledger.dispatch(id, { kind: "look_again" });
   };
 
   /** Something else stands under the name of the assignment's executor: never adopted. */

@@ -8,8 +8,11 @@ export interface FakeClock extends Clock {
   readonly pending: number;
 }
 
-/** Makes a {@link FakeClock} that starts at `start` milliseconds since the epoch. */
-export function createFakeClock(start = 1_800_000_000_000): FakeClock {
+/**
+ * Makes a {@link FakeClock} that starts at `start` milliseconds since the epoch. `turn` resolves after
+ * one turn of the event loop; the default also lets timers and sockets of the real world have theirs.
+ */
+export function createFakeClock(start = 1_800_000_000_000, turn = timerTurn): FakeClock {
   let now = start;
   let sequence = 0;
   const waiting = new Map<number, { at: number; wake: () => void }>();
@@ -21,7 +24,7 @@ export function createFakeClock(start = 1_800_000_000_000): FakeClock {
   const settle = async () => {
     // Enough turns for a chain of continuations; macrotasks too, for WebCrypto and streams.
     for (let i = 0; i < 10; i++) await Promise.resolve();
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await turn();
   };
   return {
     now: () => now,
@@ -67,4 +70,8 @@ export function createFakeClock(start = 1_800_000_000_000): FakeClock {
       await settle();
     },
   };
+}
+
+function timerTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
 }

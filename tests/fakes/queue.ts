@@ -25,6 +25,8 @@ export interface FakeQueue extends AssignmentQueue {
   readonly terminated: ReadonlyMap<AssignmentId, string>;
   /** Deletes the consumer as an operator might; it is made again by whoever consumes. */
   deleteConsumer(backend: BackendName): void;
+  /** Forgets which ids were stored, as a restarted server does for those that were acknowledged. */
+  forgetIds(): void;
   /** Wakes everybody who waits, after a switch was set. */
   wake(): void;
 }
@@ -74,8 +76,9 @@ export function createFakeQueue(
       item.backend === backend && item.readyAt <= clock.monotonic()
     );
   const nextReadyMs = (backend: BackendName) => {
+    // What is ready already waits for demand, not for time.
     const later = [...items.values()].filter((item) => item.backend === backend)
-      .map((item) => item.readyAt - clock.monotonic());
+      .map((item) => item.readyAt - clock.monotonic()).filter((ms) => ms > 0);
     return later.length === 0 ? undefined : Math.max(1, Math.min(...later));
   };
 
@@ -150,6 +153,7 @@ export function createFakeQueue(
       [...items.values()].filter((item) => backend === undefined || item.backend === backend)
         .map((item) => item.id),
     deleteConsumer: release,
+    forgetIds: () => seen.clear(),
     consume,
     async publish({ id, backend, data, headers }, { signal }) {
       await Promise.resolve();

@@ -16,6 +16,8 @@ export interface FakeStoreFaults {
   away: boolean;
   /** Called before each write: throw, wait, or write something else first. */
   beforeWrite: ((task: TaskId, record: TaskRecord) => void | Promise<void>) | null;
+  /** Called when a write is done, before it is answered: throw to lose the answer. */
+  afterWrite: (() => void) | null;
 }
 
 /** The bucket in memory: what several controllers share. */
@@ -26,6 +28,8 @@ export interface FakeStore {
   /** One controller's view of the records. */
   records(): Records;
   readonly control: ControlStore;
+  /** Another writer: the record stays, its revision does not. */
+  touch(task: TaskId): void;
   /** What an operator sets. */
   setFlags(backend: BackendName, flags: Partial<ControlFlags>): void;
 }
@@ -34,7 +38,7 @@ export interface FakeStore {
 export function createFakeStore(): FakeStore {
   const tasks = new Map<TaskId, Versioned<TaskRecord>>();
   const flags = new Map<BackendName, ControlFlags>();
-  const faults: FakeStoreFaults = { away: false, beforeWrite: null };
+  const faults: FakeStoreFaults = { away: false, beforeWrite: null, afterWrite: null };
   let revision = 0;
   let epoch = 0;
 
@@ -59,12 +63,17 @@ export function createFakeStore(): FakeStore {
     }
     const written = { value: structuredClone(record), revision: ++revision };
     tasks.set(task, written);
+    faults.afterWrite?.();
     return written;
   };
 
   return {
     faults,
     tasks,
+    touch(task) {
+      const current = tasks.get(task);
+      if (current !== undefined) tasks.set(task, { ...current, revision: ++revision });
+    },
     setFlags(backend, changes) {
       flags.set(backend, { ...NO_FLAGS, ...flags.get(backend), ...changes });
     },

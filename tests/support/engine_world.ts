@@ -1,3 +1,5 @@
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers";
 import { createEngine, type Engine, type EngineOptions } from "../../controller/engine.ts";
 import type { JournalEntry } from "../../controller/journal.ts";
 import type { AssignmentInfo } from "../../controller/model/assignment_info.ts";
@@ -18,7 +20,7 @@ import { createFakeClock, type FakeClock } from "../../lib/fake_clock.ts";
 import { type Fields, type Logger, silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createTaskGroup } from "../../lib/task_group.ts";
-import type { Task } from "../../proto/gen/runner/v1/messages_pb.ts";
+import { Result, type Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { createOwnership } from "../../wiring/ownership.ts";
 import { createPlace } from "../../wiring/place.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
@@ -85,6 +87,10 @@ export interface World extends AsyncDisposable {
   seal(task: Task): Promise<{ readonly info: AssignmentInfo; readonly data: Uint8Array }>;
   /** Moves time on until `probe` holds; throws after `limitMs` of the world's time. */
   until(what: string, probe: () => boolean, limitMs?: number): Promise<void>;
+  /** Until the assignment is cleaned, by whichever controller is the last. */
+  cleaned(task: number, limitMs?: number): Promise<void>;
+  /** Nothing is left: no executor, no message, no record, all slots free, every task ended. */
+  assertClean(): void;
   /** Events of one assignment in order. */
   events(task: number): string[];
   id(task: number): AssignmentId;
@@ -93,7 +99,8 @@ export interface World extends AsyncDisposable {
 
 /** Makes a {@link World}; dispose it to end every controller and every program. */
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
-  const clock = createFakeClock();
+  // Everything is in memory: turns of the event loop need no real time.
+  const clock = createFakeClock(undefined, () => new Promise((resolve) => setImmediate(resolve)));
   const gitea = createFakeGitea();
   const queue = createFakeQueue({ clock });
   const store = createFakeStore();
@@ -189,7 +196,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         records: mortal(store.records(), alive),
         control: mortal(store.control, alive),
         offers: mine.offers,
-        backends: names.map((name) => mortal((name === "pod" ? pod : vm).reopen(), alive)),
+        backends: names.map((name) => mortal(name === "pod" ? pod : vm, alive)),
         ownership,
         statistics: createPhaseStatistics(),
         clock,
@@ -287,6 +294,28 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         }
         await clock.advance(STEP_MS);
       }
+    },
+    cleaned: (task, limitMs) =>
+      world.until(
+        `task ${task} cleaned`,
+        () => current?.engine.ledger.get(world.id(task))?.state.kind === "cleaned",
+        limitMs,
+      ),
+    assertClean() {
+      assert.deepEqual(queue.stored(), [], "messages");
+      assert.deepEqual([...store.tasks.keys()], [], "records");
+      assert.deepEqual([...pod.executors.keys(), ...vm.executors.keys()], [], "executors");
+      assert.deepEqual([...pod.bound.keys(), ...vm.bound.keys()], [], "identity entries");
+      for (const [id, task] of gitea.tasks) {
+        assert.notEqual(task.result, Result.UNSPECIFIED, `task ${id} has not ended at Gitea`);
+      }
+      for (const name of names) {
+        assert.deepEqual([...current?.engine.pools[name].holders() ?? []], [], `slots of ${name}`);
+      }
+      for (const [task, gates] of handed) {
+        assert.equal(gates.size, 1, `task ${task} was handed to ${[...gates]}`);
+      }
+      for (const [task, count] of runs) assert.equal(count, 1, `runs of task ${task}`);
     },
     events: (task) => journal.filter((e) => e.assignment === world.id(task)).map((e) => e.event),
     id: idOf,
