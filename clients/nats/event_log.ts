@@ -3,6 +3,7 @@ import type { JournalEntry, StoredEntry } from "../../controller/journal.ts";
 import type { AssignmentId, BackendName, ExecutorName } from "../../controller/model/ids.ts";
 import { isBackendName, parseAssignmentId } from "../../controller/model/ids.ts";
 import type { JournalEvent } from "../../controller/model/state.ts";
+import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { demandApi, persist, store } from "./api.ts";
@@ -108,14 +109,7 @@ export function createEventLog(
     const { promise } = idle;
     promise.catch(() => {});
     wake.resolve();
-    const aborted = Promise.withResolvers<never>();
-    const onAbort = () => aborted.reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      await Promise.race([promise, aborted.promise]);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+    await abortable(promise, signal);
   };
 
   return {

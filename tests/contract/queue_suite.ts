@@ -6,6 +6,7 @@ import {
   QueueError,
   type StoredMessage,
 } from "../../controller/queue.ts";
+import { abortable } from "../../lib/abortable.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A queue with the means to provoke what the suite looks at. */
@@ -36,18 +37,7 @@ export function createDemand(start: number): Demand & { set(free: number): void 
       change.resolve();
       change = Promise.withResolvers();
     },
-    async changed(signal) {
-      const { promise } = change;
-      const aborted = Promise.withResolvers<never>();
-      const onAbort = () => aborted.reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      try {
-        signal.throwIfAborted();
-        await Promise.race([promise, aborted.promise]);
-      } finally {
-        signal.removeEventListener("abort", onAbort);
-      }
-    },
+    changed: (signal) => abortable(change.promise, signal),
   };
 }
 
