@@ -24,56 +24,36 @@ function live(names: readonly string[], start: State = { kind: "stored" }): Life
   return { state, journal, effects: effects.filter((effect) => effect.kind !== "journal") };
 }
 
+/** What happens until the runner is at work, and the journal of it. */
 const HANDED_OVER = ["delivered", "seen", "ready", "claim", "held", "messageGone"];
+const TO_RUNNING = [
+  "received",
+  "capacity_acquired",
+  "backend_ready",
+  "runner_claimed",
+  "acked",
+  "running",
+];
 const lives: [string, readonly string[], State["kind"], readonly string[], readonly string[]][] = [
   [
     "a job that succeeds",
     [...HANDED_OVER, "final", "marked", "ended", "gone", "deleted"],
     "cleaned",
-    [
-      "received",
-      "capacity_acquired",
-      "backend_ready",
-      "runner_claimed",
-      "acked",
-      "running",
-      "terminal",
-      "marked",
-      "cleaned",
-    ],
+    [...TO_RUNNING, "terminal", "marked", "cleaned"],
     ["accept", "await_claim", "ack", "mark", "delete_executor", "finish"],
   ],
   [
     "an executor that ends before it is marked",
     [...HANDED_OVER, "final", "ended", "marked", "gone", "deleted"],
     "cleaned",
-    [
-      "received",
-      "capacity_acquired",
-      "backend_ready",
-      "runner_claimed",
-      "acked",
-      "running",
-      "terminal",
-      "marked",
-      "cleaned",
-    ],
+    [...TO_RUNNING, "terminal", "marked", "cleaned"],
     ["accept", "await_claim", "ack", "mark", "delete_executor", "finish"],
   ],
   [
     "a job that ends before its message is acknowledged",
     ["delivered", "seen", "ready", "claim", "final", "messageGone", "marked", "ended", "gone"],
     "terminal",
-    [
-      "received",
-      "capacity_acquired",
-      "backend_ready",
-      "runner_claimed",
-      "acked",
-      "running",
-      "terminal",
-      "marked",
-    ],
+    [...TO_RUNNING, "terminal", "marked"],
     ["accept", "await_claim", "ack", "mark", "delete_executor", "finish"],
   ],
   [
@@ -151,17 +131,7 @@ const lives: [string, readonly string[], State["kind"], readonly string[], reado
     "an executor that is lost while its job runs",
     [...HANDED_OVER, "gone", "lost", "settled", "deleted"],
     "cleaned",
-    [
-      "received",
-      "capacity_acquired",
-      "backend_ready",
-      "runner_claimed",
-      "acked",
-      "running",
-      "lost",
-      "terminal",
-      "cleaned",
-    ],
+    [...TO_RUNNING, "lost", "terminal", "cleaned"],
     ["accept", "await_claim", "ack", "withdraw", "settle", "finish"],
   ],
   [
@@ -183,7 +153,7 @@ const lives: [string, readonly string[], State["kind"], readonly string[], reado
     "a message that comes again after the claim",
     [...HANDED_OVER, "delivered"],
     "running",
-    ["received", "capacity_acquired", "backend_ready", "runner_claimed", "acked", "running"],
+    TO_RUNNING,
     ["accept", "await_claim", "ack", "ack"],
   ],
 ];

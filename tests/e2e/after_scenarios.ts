@@ -1,29 +1,11 @@
+import { HAPPY } from "../support/engine_events.ts";
 import type { RecordingProxy } from "../support/recording_proxy.ts";
 import { assignmentDetail, awaitCleaned } from "./assignments.ts";
 import type { Product } from "./by_product.ts";
 import type { Report } from "./report.ts";
 import type { PlayedScenario } from "./scenarios.ts";
 
-/**
- * Events of a job that nothing disturbs (SPEC 8 and 9). `backend_pending` stands for a wait of any
- * length for the identity target.
- */
-const orderly = [
-  "received",
-  "capacity_acquired",
-  "executor_absent",
-  "executor_created",
-  "identity_bound",
-  "backend_ready",
-  "runner_claimed",
-  "acked",
-  "running",
-  "terminal",
-  "marked",
-  "cleaned",
-];
-
-/** Of an orderly job, what may stand between: waiting for a slot, and looking again. */
+/** What may stand between the events of a job that goes well: waiting for a slot. */
 const waits = new Set(["capacity_wait"]);
 
 const runnerService = /^\/api\/actions\/(runner\.v1\.RunnerService|ping\.v1\.PingService)\/\w+$/;
@@ -51,7 +33,7 @@ export async function checkAfterScenarios(
         wrong.push(`${one.id} of "${one.job}": ${events.join(" ")}`);
       } else if (one.result === "success" || one.result === "failure" && events.includes("acked")) {
         const rest = events.filter((event) => !waits.has(event) && event !== "received");
-        if (rest.join(" ") === orderly.slice(1).join(" ")) complete++;
+        if (rest.join(" ") === HAPPY.slice(1).join(" ")) complete++;
         else wrong.push(`${one.id} of "${one.job}": ${events.join(" ")}`);
       }
     }
