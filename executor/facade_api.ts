@@ -10,7 +10,7 @@ import { fromBinary, toBinary } from "../proto/runtime.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorText } from "./json_logger.ts";
 import { type FacadeAnswer, FacadeError, type FacadeLink } from "./facade_link.ts";
-import type { ReportSender, Sent } from "./outbox.ts";
+import type { ReportSender, Sent } from "./report_sender.ts";
 
 /** Below the facade's and Gitea's URL. */
 export const RPC_PREFIX = "/api/actions";
@@ -121,6 +121,10 @@ function refusal(answer: FacadeAnswer): Exclude<Sent<never>, { kind: "accepted" 
   const text = new TextDecoder().decode(answer.body.subarray(0, 4096));
   const { code, message } = errorOf(text);
   const why = `status ${answer.status}, ${code || "no code"}: ${message}`;
+  // A caller over its rate gets the same code, but is told when to come again.
+  if (code === "resource_exhausted" && answer.headers["retry-after"] === undefined) {
+    return { kind: "too_large", why };
+  }
   const forGood = FOR_GOOD.has(code) || (code === "" && [401, 403, 410].includes(answer.status));
   return forGood ? { kind: "refused", why, sealed: code === "already_exists" } : {
     kind: "later",

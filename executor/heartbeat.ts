@@ -5,7 +5,8 @@ import { EXIT, type Outcome } from "./exit_codes.ts";
 import type { FacadeApi } from "./facade_api.ts";
 import type { GateLimits } from "./gate.ts";
 import { GateEnd } from "./gate_end.ts";
-import type { Outbox, Sent } from "./outbox.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Sent } from "./report_sender.ts";
 
 /** The gate's own calls to the facade over its life. */
 export interface Heartbeat {

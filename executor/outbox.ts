@@ -1,11 +1,10 @@
-import { clone, create, fromBinary, timestampFromMs, toBinary } from "../proto/runtime.ts";
+import { clone, create, timestampFromMs, toBinary } from "../proto/runtime.ts";
 import {
   LogRowSchema,
   Result,
   type TaskState,
   TaskStateSchema,
   type UpdateLogRequest,
-  UpdateLogRequestSchema,
   type UpdateLogResponse,
   UpdateLogResponseSchema,
   type UpdateTaskRequest,
@@ -16,26 +15,13 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { backoffMs } from "../lib/retry.ts";
+import { createOutputQueue } from "./output_queue.ts";
+import type { ReportSender, Sent } from "./report_sender.ts";
+import { createRowQueue, type RowPhase } from "./row_queue.ts";
 import type { RowSpool } from "./row_spool.ts";
 import { judge } from "./verdict.ts";
 
-/** What came of one call to the facade. */
-export type Sent<T> =
-  | { readonly kind: "accepted"; readonly value: T }
-  /** No answer, or one that says "later". */
-  | { readonly kind: "later"; readonly why: string }
-  /** Never. `sealed`: the log takes no more rows, the state may still be taken. */
-  | { readonly kind: "refused"; readonly why: string; readonly sealed: boolean };
-
-/** The facade, as the outbox needs it. Both reject only with the signal's reason. */
-export interface ReportSender {
-  updateLog(request: UpdateLogRequest, call: Call): Promise<Sent<UpdateLogResponse>>;
-  updateTask(request: UpdateTaskRequest, call: Call): Promise<Sent<UpdateTaskResponse>>;
-}
-
-interface Call {
-  readonly signal: AbortSignal;
-}
+export type { ReportSender, Sent } from "./report_sender.ts";
 
 /** How the outbox ended. `drained`: the runner went without a final state, all else was delivered. */
 export type OutboxEnd =
@@ -51,7 +37,10 @@ export type OutboxEnd =
  *
  * - Rows keep the runner's own numbers; what the facade has acknowledged is forgotten.
  * - Of waiting states that are not final the oldest and the newest are kept.
- * - The log is sealed only together with the final state, so that a last row can still be added.
+ * - The log is sealed only together with the final state, so that a last row can still be added. The
+ *   runner's own last row waits for that, because Gitea seals a log only by a row.
+ * - What is too large in one piece goes up in smaller ones. An output that is too large by itself is
+ *   lost and fails the job with a row that says so; many bytes of outputs go up before the seal.
  * - A cancel, or any end that Gitea knows, is passed on with the next answer to the runner.
  */
 export interface Outbox {
@@ -89,9 +78,10 @@ export interface OutboxDeps {
   readonly refusalMs: number;
 }
 
-const MAX_ROWS = 1000;
-/** Of one call, so that it passes a reverse proxy that takes 1 MiB. */
-const MAX_BYTES = 512 * 1024;
+/** Outputs above this may be refused as too large: they go up while the log can still tell. */
+const BULKY_BYTES = 512 * 1024;
+/** The runner's final state follows its last row within milliseconds. */
+const HOLD_MS = 500;
 const RETRY = { firstMs: 200, maxMs: 5000 };
 const HEARTBEAT_MS = 3000;
 const REFUSED_RETRY_MS = 2000;
@@ -106,20 +96,18 @@ interface Waiting {
 
 /** Makes an {@link Outbox} for one task. */
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { taskId, spool, clock, logger } = deps;
-  /** Rows stored, and rows the facade has: the spool holds what lies between. */
-  let stored = 0n;
-  let acked = 0n;
-  let lastRow: string | undefined;
+  const { clock, logger } = deps;
+  const rows = createRowQueue(deps);
+  const outputs = createOutputQueue();
+  const lost: { readonly name: string; readonly bytes: number }[] = [];
   let states: readonly Waiting[] = [];
   let final: TaskState | undefined;
-  let sealed = false;
   let cancelled = false;
   let closed = false;
+  /** Until when the runner's last row waits for its final state. */
+  let holdUntil = 0;
   let started = false;
   let reason: string | undefined;
-  const outputs = new Map<string, string>();
-  const sentOutputs = new Set<string>();
   let newest = { bytes: "", outputs: 0, at: 0 };
   let wake = Promise.withResolvers<void>();
 
@@ -127,83 +115,85 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     started = true;
     wake.resolve();
   };
-  const addRow = (content: string, bytes: Uint8Array): boolean => {
-    if (!spool.push(bytes)) return false;
-    stored++;
-    if (content !== "") lastRow = content;
-    return true;
-  };
+  /** Only after the runner's last row: its numbers would be wrong afterwards. */
+  const addOwnRow = (content: string) =>
+    rows.add(create(LogRowSchema, { time: timestampFromMs(clock.now()), content }));
 
-  const sendRows = async (seal: boolean, signal: AbortSignal): Promise<Sent<Progress>> => {
-    const rows = spool.peek(MAX_ROWS, MAX_BYTES).map((bytes) => fromBinary(LogRowSchema, bytes));
-    const noMore = seal && rows.length === spool.length;
-    const request = create(UpdateLogRequestSchema, { taskId, index: acked, rows, noMore });
-    const sent = await deps.sender.updateLog(request, { signal });
-    if (sent.kind === "refused" && sent.sealed) {
-      logger.warn("log is sealed, rows are lost", { rows: spool.length, why: sent.why });
-      spool.drop(spool.length);
-      acked = stored;
-      sealed = true;
-      return { kind: "accepted", value: "more" };
+  /** Says what was lost in the job's log, and that it has failed. */
+  const tellLosses = () => {
+    if (final === undefined) return;
+    for (const { name, bytes } of lost.splice(0)) {
+      const quoted = JSON.stringify(name.slice(0, 100));
+      addOwnRow(
+        `Error: the output ${quoted} of this job is lost: Gitea, or a proxy in front of it, does ` +
+          `not take its ${bytes} bytes. The job is recorded as failed.`,
+      );
+      if (final.result === Result.SUCCESS) final = { ...final, result: Result.FAILURE };
     }
-    if (sent.kind !== "accepted") return sent;
-    const end = acked + BigInt(rows.length);
-    const ack = sent.value.ackIndex > end ? end : sent.value.ackIndex;
-    if (ack < acked || (ack === acked && rows.length > 0)) {
-      return { kind: "later", why: `facade has ${ack} of ${end} rows` };
-    }
-    spool.drop(Number(ack - acked));
-    acked = ack;
-    if (noMore && ack === end) sealed = true;
-    return { kind: "accepted", value: "more" };
   };
 
   /** Sends a state with the outputs that are new; in parts, not final ones, if those are large. */
   const sendState = async (
     state: TaskState,
     signal: AbortSignal,
-  ): Promise<Sent<"all" | "part">> => {
+  ): Promise<Sent<"all" | "part" | "again">> => {
+    const { outputs: some, isAll } = outputs.next();
     const request = create(UpdateTaskRequestSchema, { state: clone(TaskStateSchema, state) });
-    const unsent = [...outputs].filter(([key]) => !sentOutputs.has(key));
-    let bytes = 0;
-    for (const [key, value] of unsent) {
-      bytes += value.length;
-      if (bytes > MAX_BYTES && value.length < bytes) break;
-      request.outputs[key] = value;
-    }
-    const keys = Object.keys(request.outputs);
-    const part = keys.length < unsent.length;
-    if (part && request.state !== undefined) {
-      request.state.result = Result.UNSPECIFIED;
-      delete request.state.stoppedAt;
-    }
+    Object.assign(request.outputs, some);
+    if (!isAll && request.state !== undefined) makeUnfinished(request.state);
     const sent = await deps.sender.updateTask(request, { signal });
+    if (sent.kind === "too_large" && Object.keys(some).length > 0) {
+      const output = outputs.tooLarge(some);
+      if (output !== undefined) {
+        logger.warn("an output is too large for Gitea", { ...output, why: sent.why });
+        lost.push(output);
+        tellLosses();
+      }
+      return { kind: "accepted", value: "again" };
+    }
     if (sent.kind !== "accepted") return sent;
-    for (const key of keys) sentOutputs.add(key);
+    outputs.accepted(some);
     const result = sent.value.state?.result ?? Result.UNSPECIFIED;
-    if (result !== Result.UNSPECIFIED && state !== final) cancelled = true;
-    return { kind: "accepted", value: part ? "part" : "all" };
+    if (result !== Result.UNSPECIFIED && state.result === Result.UNSPECIFIED) cancelled = true;
+    return { kind: "accepted", value: isAll ? "all" : "part" };
   };
+
+  const isHolding = () => final === undefined && !closed && clock.monotonic() < holdUntil;
 
   /** The next thing that must go up, or undefined when there is nothing. */
   const next = (): ((signal: AbortSignal) => Promise<Sent<Progress>>) | undefined => {
     const [first] = states;
-    if (first !== undefined && first.after <= acked) {
+    if (first !== undefined && first.after <= rows.received) {
       return async (signal) => {
         const sent = await sendState(first.state, signal);
-        if (sent.kind === "accepted") states = states.filter((waiting) => waiting !== first);
+        if (sent.kind !== "accepted") return sent;
+        if (sent.value !== "again") states = states.filter((waiting) => waiting !== first);
+        return { kind: "accepted", value: "more" };
+      };
+    }
+    const last = final;
+    const bulky = last !== undefined && !rows.sealed && outputs.unsentBytes > BULKY_BYTES;
+    const phase: RowPhase = {
+      holdLast: bulky || isHolding(),
+      seal: last !== undefined && !bulky,
+    };
+    if (rows.due(phase)) {
+      return async (signal) => {
+        const sent = await rows.send(phase, signal);
         return sent.kind === "accepted" ? { kind: "accepted", value: "more" } : sent;
       };
     }
-    if (spool.length > 0 || (final !== undefined && !sealed)) {
-      return (signal) => sendRows(final !== undefined, signal);
-    }
-    const last = final;
     if (last === undefined) return undefined;
     return async (signal) => {
-      const sent = await sendState(last, signal);
-      if (sent.kind !== "accepted") return sent;
-      return { kind: "accepted", value: sent.value === "all" ? "finished" : "more" };
+      const sent = await sendState(
+        bulky ? makeUnfinished(clone(TaskStateSchema, last)) : last,
+        signal,
+      );
+      if (sent.kind !== "accepted") {
+        rows.repeatSeal();
+        return sent;
+      }
+      return { kind: "accepted", value: sent.value === "all" && !bulky ? "finished" : "more" };
     };
   };
 
@@ -220,23 +210,17 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const store = (state: TaskState | undefined) => {
     if (state === undefined || final !== undefined) return;
     if (state.result === Result.UNSPECIFIED) {
-      if (!isRepeated(state)) states = [...states.slice(0, 1), { state, after: stored }];
+      if (!isRepeated(state)) states = [...states.slice(0, 1), { state, after: rows.stored }];
       return;
     }
     const verdict = judge({
       state,
-      lastRow,
+      lastRow: rows.lastRow,
       runnerVersion: deps.runnerVersion(),
       cancelled,
       terminating: reason,
     });
-    if (verdict.row !== undefined) {
-      const row = create(LogRowSchema, {
-        time: timestampFromMs(clock.now()),
-        content: verdict.row,
-      });
-      addRow(verdict.row, toBinary(LogRowSchema, row));
-    }
+    if (verdict.row !== undefined) addOwnRow(verdict.row);
     if (verdict.result !== state.result) {
       logger.warn("final state of the runner is not believed", {
         said: Result[state.result],
@@ -244,6 +228,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       });
     }
     final = { ...state, result: verdict.result };
+    tellLosses();
   };
 
   return {
@@ -257,30 +242,28 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       return cancelled;
     },
     get waiting() {
-      return { rows: spool.length, states: states.length + (final === undefined ? 0 : 1) };
+      return { rows: rows.waiting, states: states.length + (final === undefined ? 0 : 1) };
     },
     log(request) {
-      if (final === undefined && request.index <= stored) {
-        const fresh = request.rows.slice(Number(stored - request.index));
-        for (const row of fresh) {
-          if (!addRow(row.content, toBinary(LogRowSchema, row))) return undefined;
-        }
+      if (final === undefined && request.index <= rows.stored) {
+        const fresh = request.rows.slice(Number(rows.stored - request.index));
+        for (const row of fresh) if (!rows.add(row)) return undefined;
+        if (request.noMore) holdUntil = clock.monotonic() + HOLD_MS;
         changed();
       }
-      const ackIndex = final === undefined ? stored : request.index + BigInt(request.rows.length);
+      const ackIndex = final === undefined
+        ? rows.stored
+        : request.index + BigInt(request.rows.length);
       return create(UpdateLogResponseSchema, { ackIndex });
     },
     state(request) {
-      for (const [key, value] of Object.entries(request.outputs)) {
-        // As Gitea does: the first value of a key stays.
-        if (!outputs.has(key)) outputs.set(key, value);
-      }
+      outputs.add(request.outputs);
       store(request.state);
       changed();
       const result = request.state?.result || (cancelled ? Result.CANCELLED : Result.UNSPECIFIED);
       return create(UpdateTaskResponseSchema, {
         state: { id: request.state?.id ?? 0n, result },
-        sentOutputs: [...outputs.keys()],
+        sentOutputs: outputs.keys(),
       });
     },
     terminating(why) {
@@ -299,6 +282,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         const send = next();
         if (send === undefined) {
           if (closed) return { kind: "drained" };
+          using hold = isHolding() ? clock.timeout(holdUntil - clock.monotonic()) : undefined;
+          hold?.signal.addEventListener("abort", () => wake.resolve(), { once: true });
           await settled(wake.promise, signal);
           continue;
         }
@@ -312,11 +297,12 @@ export function createOutbox(deps: OutboxDeps): Outbox {
             }
             break;
           case "later":
+          case "too_large":
             failures++;
             logger.warn("facade does not take a report now", {
               why: sent.why,
               attempt: failures,
-              rows: spool.length,
+              rows: rows.waiting,
             });
             await clock.sleep(backoffMs(failures, RETRY, deps.random), signal);
             break;
@@ -335,6 +321,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       }
     },
   };
+}
+
+/** A state that does not end the job, whatever it was. */
+function makeUnfinished(state: TaskState): TaskState {
+  state.result = Result.UNSPECIFIED;
+  delete state.stoppedAt;
+  return state;
 }
 
 /** Waits for `event`; rejects with the signal's reason. */

@@ -18,12 +18,20 @@ import { createRowSpool } from "./row_spool.ts";
 
 type Weather = "fair" | "away" | "answer lost" | "refusing" | "sealed";
 
+/** Bytes, roughly: enough to tell large from small. */
+function sizeOf(...texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
+}
+
 function setup() {
   const folder = Deno.makeTempDirSync();
   const clock = createFakeClock();
   const spool = createRowSpool({ file: `${folder}/rows`, memoryBytes: 400 });
   const facade = {
     weather: "fair" as Weather,
+    /** Largest message that passes. */
+    limit: Infinity,
+    refuseStates: false,
     answer: Result.UNSPECIFIED as Result,
     rows: [] as string[],
     sealedAt: undefined as number | undefined,
@@ -37,6 +45,7 @@ function setup() {
     }
     return { kind: "accepted", value };
   };
+  const tooLarge = { kind: "too_large", why: "413" } as const;
   const refused = { kind: "refused", why: "not yours", sealed: false } as const;
   const outbox = createOutbox({
     taskId: 7n,
@@ -49,6 +58,9 @@ function setup() {
     sender: {
       updateLog(request) {
         if (facade.weather === "refusing") return Promise.resolve(refused);
+        if (sizeOf(...request.rows.map((row) => row.content)) > facade.limit) {
+          return Promise.resolve(tooLarge);
+        }
         if (facade.weather === "sealed") return Promise.resolve({ ...refused, sealed: true });
         if (facade.weather !== "away" && Number(request.index) <= facade.rows.length) {
           const fresh = request.rows.slice(facade.rows.length - Number(request.index));
@@ -61,6 +73,10 @@ function setup() {
       },
       updateTask(request) {
         if (facade.weather === "refusing") return Promise.resolve(refused);
+        if (sizeOf(...Object.values(request.outputs)) > facade.limit) {
+          return Promise.resolve(tooLarge);
+        }
+        if (facade.refuseStates) return Promise.resolve({ kind: "later", why: "away" } as const);
         if (facade.weather !== "away" && request.state !== undefined) {
           facade.states.push(request.state);
           Object.assign(facade.outputs, request.outputs);
@@ -75,17 +91,20 @@ function setup() {
   let end: OutboxEnd | Error | undefined;
   const running = outbox.run(stop.signal).then((value) => end = value, (error) => end = error);
   let sent = 0;
+  const log = (lines: readonly string[], noMore: boolean) => {
+    const rows = lines.map((content) => create(LogRowSchema, { content }));
+    const index = BigInt(sent);
+    sent += rows.length;
+    return outbox.log(create(UpdateLogRequestSchema, { taskId: 7n, index, rows, noMore }));
+  };
   return {
     clock,
     facade,
     outbox,
     end: () => end,
-    say(...lines: string[]) {
-      const rows = lines.map((content) => create(LogRowSchema, { content }));
-      const index = BigInt(sent);
-      sent += rows.length;
-      return outbox.log(create(UpdateLogRequestSchema, { taskId: 7n, index, rows }));
-    },
+    say: (...lines: string[]) => log(lines, false),
+    /** What the runner says last. */
+    sayLast: (...lines: string[]) => log(lines, true),
     state(result: Result, steps: Result[] = [], outputs: Record<string, string> = {}) {
       const state = create(TaskStateSchema, {
         id: 7n,
@@ -206,6 +225,74 @@ Deno.test("createOutbox() seals the log only together with the final state", asy
   await it.clock.advance(1000);
   assert.equal(it.facade.sealedAt, 1);
   assert.deepEqual(it.facade.log, ["rows 1", "rows 1", "state 2"]);
+});
+
+Deno.test("createOutbox() sends the runner's last row together with the seal", async () => {
+  await using it = setup();
+  it.say("first");
+  await it.clock.advance(100);
+  it.sayLast("second", "last");
+  await it.clock.advance(100);
+  assert.deepEqual(it.facade.rows, ["first", "second"]);
+  it.state(Result.FAILURE);
+  await it.clock.advance(100);
+  assert.deepEqual(it.facade.rows, ["first", "second", "last"]);
+  assert.deepEqual(it.facade.log, ["rows 1", "rows 2", "rows 3", "state 2"]);
+  assert.equal(it.facade.sealedAt, 3);
+});
+
+Deno.test("createOutbox() sends the last row again with each try at the end: another facade may not have it", async () => {
+  await using it = setup();
+  it.sayLast("first", "last");
+  it.facade.refuseStates = true;
+  it.state(Result.FAILURE);
+  await it.clock.advance(100);
+  assert.deepEqual(it.facade.rows, ["first", "last"]);
+  // The facade that held the row back is gone before Gitea had it.
+  it.facade.rows.pop();
+  it.facade.sealedAt = undefined;
+  it.facade.refuseStates = false;
+  await it.clock.advance(6000);
+  assert.deepEqual(it.facade.rows, ["first", "last"]);
+  assert.equal(it.facade.sealedAt, 2);
+  assert.deepEqual(it.end(), { kind: "delivered", result: Result.FAILURE });
+  assert.deepEqual(it.outbox.waiting.rows, 0);
+});
+
+Deno.test("createOutbox() cuts what is too large in one piece, and never repeats it as it was", async () => {
+  await using it = setup();
+  it.facade.limit = 100;
+  const lines = Array.from({ length: 20 }, (_, i) => `${i} `.padEnd(30, "x"));
+  it.say(...lines, "y".repeat(101), "end");
+  await it.clock.advance(100);
+  assert.deepEqual(it.facade.rows, [
+    ...lines,
+    "(a row of 101 characters is left out: Gitea, or a proxy in front of it, does not take it)",
+    "end",
+  ]);
+});
+
+Deno.test("log() keeps of a row what Gitea keeps of it", async () => {
+  await using it = setup();
+  it.say("z".repeat(3_000_000));
+  await it.clock.advance(100);
+  assert.deepEqual(it.facade.rows.map((row) => row.length), [64 * 1024]);
+});
+
+Deno.test("an output that is too large by itself fails the job and says so in its log", async () => {
+  for (const result of [Result.SUCCESS, Result.CANCELLED]) {
+    await using it = setup();
+    it.facade.limit = 900_000;
+    it.sayLast("Job succeeded");
+    it.state(result, [], { a: "x".repeat(500_000), b: "y".repeat(500_000), big: "z".repeat(1e6) });
+    await it.clock.advance(100);
+    assert.deepEqual(Object.keys(it.facade.outputs), ["a", "b"]);
+    assert.equal(it.facade.rows.length, 2);
+    assert.match(it.facade.rows.at(-1) ?? "", /^Error: the output "big" .* its 1000003 bytes\./);
+    const reported = result === Result.SUCCESS ? Result.FAILURE : result;
+    assert.deepEqual(it.end(), { kind: "delivered", result: reported });
+    assert.equal(it.facade.sealedAt, 2);
+  }
 });
 
 Deno.test("createOutbox() reports failure with a reason for an interrupted job's success", async () => {

@@ -256,7 +256,10 @@ function admit(
   };
   if (access.kind === "busy") {
     recorder.facadeRequest(context.method.name, "resource_exhausted", 0);
-    throw new ConnectError(`too many calls: ${access.why}`, Code.ResourceExhausted);
+    // The header tells it from a message that is too large, which no repetition makes smaller.
+    throw new ConnectError(`too many calls: ${access.why}`, Code.ResourceExhausted, {
+      "retry-after": "1",
+    });
   }
   if (access.kind === "refused") return refuse(access.why);
   // A peer may ping before it knows its assignment; all else is for callers with a capability.
