@@ -11,7 +11,8 @@ import {
   UpdateLogRequestSchema,
   UpdateLogResponseSchema,
 } from "../proto/gen/runner/v1/messages_pb.ts";
-import { GATE, issueSvid, JOB_ID, sampleInfo, setupFacade } from "../tests/support/facade_setup.ts";
+import { GATE, JOB_ID, sampleInfo, setupFacade } from "../tests/support/facade_setup.ts";
+import { issueSvid } from "../tests/support/svids.ts";
 import { TRUST_DOMAIN } from "../tests/support/facade_setup.ts";
 import { pause, type RealJobs, say, startRealJobs } from "./real_jobs.ts";
 import { percentile, type Row, spread } from "./report.ts";

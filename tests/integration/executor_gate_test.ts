@@ -15,11 +15,11 @@ import {
   EXECUTOR_ID,
   FACADE_ID,
   type FakeFacade,
-  issueSvid,
   openFakeFacade,
   taskOf,
   testAuthority,
 } from "./executor_harness.ts";
+import { issueSvid } from "../support/svids.ts";
 
 const GITEA = "http://127.1:65530";
 const SAMPLE_RUNNER = fromFileUrl(new URL("../../embedded/sample_runner/main.ts", import.meta.url));
@@ -40,7 +40,9 @@ async function setup(options: Options = {}) {
   const authority = await testAuthority();
   const facade = await openFakeFacade(authority);
   const work = await Deno.makeTempDir();
-  let svid: Svid | null = options.svid === "none" ? null : await issueSvid(authority, EXECUTOR_ID);
+  let svid: Svid | null = options.svid === "none"
+    ? null
+    : await issueSvid(authority, [EXECUTOR_ID]);
   const assignment = parseAssignmentId("gitea-task-7");
   if (assignment === undefined) throw new Error("bad id");
   const launch: Launch = {
@@ -97,7 +99,7 @@ async function setup(options: Options = {}) {
     records,
     run: start,
     async rotate() {
-      svid = await issueSvid(authority, EXECUTOR_ID);
+      svid = await issueSvid(authority, [EXECUTOR_ID]);
       return svid.serial;
     },
     async [Symbol.asyncDispose]() {

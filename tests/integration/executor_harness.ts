@@ -3,8 +3,6 @@ import { createServer, type Server } from "node:https";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Buffer } from "node:buffer";
 import type { TLSSocket } from "node:tls";
-import { toPem } from "../../clients/spiffe/der.ts";
-import type { Svid } from "../../clients/spiffe/svid.ts";
 import { type Authority, createAuthority } from "../../clients/x509/trust_domain.ts";
 import {
   DeclareRequestSchema,
@@ -21,6 +19,7 @@ import {
   UpdateTaskResponseSchema,
 } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { create, fromBinary, toBinary } from "../../proto/runtime.ts";
+import { issueSvid } from "../support/svids.ts";
 
 /** Trust domain of all executor tests. */
 export const TRUST_DOMAIN = "example.org";
@@ -34,19 +33,6 @@ export const CAPABILITY = "capability-of-the-test-0123456789";
 /** A CA for one test. */
 export function testAuthority(): Promise<Authority> {
   return createAuthority(TRUST_DOMAIN, Date.now());
-}
-
-/** An SVID as the Workload API client would give it. */
-export async function issueSvid(authority: Authority, spiffeId: string): Promise<Svid> {
-  const issued = await authority.issue({ uris: [spiffeId], now: Date.now(), ttlMs: 3_600_000 });
-  return {
-    spiffeId,
-    certificatePem: toPem("CERTIFICATE", issued.certificateDer),
-    privateKeyPem: toPem("PRIVATE KEY", issued.keyDer),
-    bundlePem: toPem("CERTIFICATE", authority.bundleDer),
-    serial: issued.serial,
-    expiresAt: issued.expiresAt,
-  };
 }
 
 /** What the facade does with calls: `lost` = done, but the answer never arrives. */
@@ -83,7 +69,7 @@ export async function openFakeFacade(
   authority: Authority,
   spiffeId: string = FACADE_ID,
 ): Promise<FakeFacade> {
-  const svid = await issueSvid(authority, spiffeId);
+  const svid = await issueSvid(authority, [spiffeId]);
   const server: Server = createServer({
     cert: svid.certificatePem,
     key: svid.privateKeyPem,

@@ -3,7 +3,7 @@ import { type Fields, type Logger, silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
 import { toPem } from "../../clients/spiffe/der.ts";
 import type { Svid, SvidSource } from "../../clients/spiffe/workload_api.ts";
-import { type Authority, createAuthority } from "../../clients/x509/trust_domain.ts";
+import { createAuthority } from "../../clients/x509/trust_domain.ts";
 import { connectClient } from "../../clients/connect/client.ts";
 import { RunnerService } from "../../proto/gen/runner/v1/services_pb.ts";
 import { PingService } from "../../proto/gen/ping/v1/ping_pb.ts";
@@ -15,6 +15,7 @@ import { createCapabilities } from "../../facade/capability.ts";
 import { createFacade, type FacadeDeps, type FacadeOptions } from "../../facade/server.ts";
 import { add, createFakeGitea } from "../fakes/gitea_port.ts";
 import { createMtlsFetch, createMtlsFetch2, type MtlsFetch } from "./mtls_fetch.ts";
+import { issueSvid } from "./svids.ts";
 import { sampleTask } from "./tasks.ts";
 
 /** The trust domain of these tests. */
@@ -24,21 +25,8 @@ export const JOB_ID = `spiffe://${TRUST_DOMAIN}/ci/acme/app/build`;
 /** A gate instance id. */
 export const GATE = "0123456789abcdef0123456789abcdef";
 
-/** An SVID as the Workload API would give it; with odd names for odd peers. */
-export async function issueSvid(authority: Authority, uris: readonly string[]): Promise<Svid> {
-  const issued = await authority.issue({ uris, now: Date.now(), ttlMs: 3_600_000 });
-  return {
-    spiffeId: uris[0] ?? "",
-    certificatePem: toPem("CERTIFICATE", issued.certificateDer),
-    privateKeyPem: toPem("PRIVATE KEY", issued.keyDer),
-    bundlePem: toPem("CERTIFICATE", authority.bundleDer),
-    serial: issued.serial,
-    expiresAt: issued.expiresAt,
-  };
-}
-
 /** An SVID source that changes when told to. */
-export function createSvids(first: Svid): SvidSource & { rotate(next: Svid): void } {
+function createSvids(first: Svid): SvidSource & { rotate(next: Svid): void } {
   let current = first;
   const listeners = new Set<(svid: Svid) => void>();
   return {
