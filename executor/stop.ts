@@ -17,9 +17,12 @@ export interface StopWatch extends Disposable {
   readonly shutdownMs: number;
   /** Throws a {@link GateEnd} if somebody asked. */
   throwIfAsked(): void;
-  /** Waits to be asked, tells the facade, then ends the runner. Rejects with the signal's reason. */
+  /**
+   * Waits to be asked, tells the facade, then ends the runner. Resolves at once when the runner has
+   * ended by itself before: who asks then interrupts nothing. Rejects with the signal's reason.
+   */
   run(
-    runner: Pick<Runner, "terminate" | "endOrphans" | "kill">,
+    runner: Pick<Runner, "ended" | "terminate" | "endOrphans" | "kill">,
     signal: AbortSignal,
   ): Promise<void>;
 }
@@ -70,7 +73,11 @@ export function watchStop(deps: StopDeps): StopWatch {
       }
     },
     async run(runner, signal) {
-      await aborted(stop, signal);
+      const asked = await Promise.race([
+        aborted(stop, signal).then(() => true),
+        runner.ended.then(() => false),
+      ]);
+      if (!asked) return;
       // Told first, so that a success that comes now is not believed; but the runner must hear of
       // it in time, too.
       using limit = clock.timeout(Math.min(2000, graceMs / 8));

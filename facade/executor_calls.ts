@@ -78,6 +78,8 @@ export function executorCalls(
         return events.heartbeat(caller.assignment, { gate: caller.gate, holdsTask });
       }
       case "terminating": {
+        // The job is over: its executor is ended because of that.
+        if (relay !== null && relay.outcome !== null) return;
         const why = text(body["why"]) || "the executor is being terminated";
         relay?.terminating(why);
         return events.terminating(caller.assignment, why);

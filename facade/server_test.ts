@@ -312,6 +312,8 @@ Deno.test("the gate's calls reach the controller and the relay", async () => {
     `terminating ${info.id} node shutdown`,
     `exited ${info.id} true 0`,
   ]);
+  assert.equal(await post("terminating", `{"why":"SIGTERM"}`), 204);
+  assert.ok(!given.events.told.some((t) => t.includes("SIGTERM")), "the job is over");
   assert.equal(await post("exit", `{"code":"0"}`), 400);
   assert.equal(await post("exit", `[]`), 400);
   assert.equal(await post("exit", "x".repeat(20_000)), 413);
