@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { encodePlainEnvelope } from "../../controller/model/envelope.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { HAPPY } from "../support/engine_events.ts";
 import { createWorld, taskOf } from "../support/engine_world.ts";
 import { add } from "../fakes/gitea_port.ts";
+import { encodePlainEnvelope } from "../support/plain_envelope.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
