@@ -27,7 +27,7 @@ import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { add, createFakeGitea, type FakeGitea } from "../fakes/gitea_port.ts";
 import { createFakeQueue, type FakeQueue } from "../fakes/queue.ts";
 import { createFakeStore, type FakeStore } from "../fakes/records.ts";
-import { createFakeFacade, type FakeFacade } from "./fake_facade.ts";
+import { createFakeFacade, type FakeFacade, NO_FACADE } from "./fake_facade.ts";
 import { type Plan, runProgram } from "./fake_executor.ts";
 import { mortal } from "./mortal.ts";
 import { sampleTask } from "./tasks.ts";
@@ -129,8 +129,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const runs = new Map<string, number>();
   const attempts = new Map<string, number>();
   const controllers: { end(): Promise<void> }[] = [];
-  const down = createFakeFacade.down;
-  let facade: FakeFacade = down;
+  let facade: FakeFacade = NO_FACADE;
   let sequence = 0;
 
   for (const backend of [pod, vm]) {
@@ -244,7 +243,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         kill() {
           dead = true;
           mine.close();
-          if (facade === mine) facade = down;
+          if (facade === mine) facade = NO_FACADE;
           stop.abort(new DOMException("Killed", "AbortError"));
         },
         async stop() {

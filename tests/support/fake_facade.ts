@@ -122,7 +122,7 @@ export function createFakeFacade(
 }
 
 /** No facade: every call finds nobody. */
-createFakeFacade.down = {
+export const NO_FACADE: FakeFacade = {
   get offers(): Registry {
     throw new Error("Use the registry: there is no facade");
   },
@@ -133,4 +133,4 @@ createFakeFacade.down = {
   report: () => Promise.resolve({ kind: "away" }),
   heartbeat() {},
   exit() {},
-} satisfies FakeFacade as FakeFacade;
+};
