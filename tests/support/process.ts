@@ -29,9 +29,7 @@ export async function run(
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
-    ...options.env === undefined ? {} : { env: { ...options.env } },
-    ...options.clearEnv === undefined ? {} : { clearEnv: options.clearEnv },
-    ...options.cwd === undefined ? {} : { cwd: options.cwd },
+    ...placeOf(options),
     ...options.signal === undefined ? {} : { signal: options.signal },
   }).output();
   options.signal?.throwIfAborted();
@@ -82,9 +80,7 @@ export async function startProcess(
     stdin: "null",
     stdout: "null",
     stderr: "null",
-    ...options.env === undefined ? {} : { env: { ...options.env } },
-    ...options.clearEnv === undefined ? {} : { clearEnv: options.clearEnv },
-    ...options.cwd === undefined ? {} : { cwd: options.cwd },
+    ...placeOf(options),
   }).spawn();
   const state = { ended: false };
   const send = (signal: Deno.Signal) => {
@@ -123,5 +119,14 @@ export async function startProcess(
     async [Symbol.asyncDispose]() {
       await stop();
     },
+  };
+}
+
+/** Where and with what a program runs, as `Deno.Command` takes it. */
+function placeOf({ env, clearEnv, cwd }: StartOptions): Deno.CommandOptions {
+  return {
+    ...env === undefined ? {} : { env: { ...env } },
+    ...clearEnv === undefined ? {} : { clearEnv },
+    ...cwd === undefined ? {} : { cwd },
   };
 }
