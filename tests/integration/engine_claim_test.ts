@@ -39,12 +39,7 @@ Deno.test("claim() is granted again to the gate that has it, and to no other", a
 Deno.test("claim() answers wait while the record cannot be written, and the record decides afterwards", async () => {
   const { world, controller, info, signal, events } = await ready();
   await using _world = world;
-  let lose = true;
-  world.store.faults.afterWrite = () => {
-    if (!lose) return;
-    lose = false;
-    throw new QueueError("timeout", "Write record: the answer was lost");
-  };
+  loseNextAnswer(world);
   assert.equal((await events.claim(info.id, "a", signal)).kind, "wait");
   assert.equal(claimOf(world)?.gate, "a", "it was written all the same");
   assert.equal((await events.claim(info.id, "b", signal)).kind, "refused");
@@ -56,12 +51,7 @@ Deno.test("claim() answers wait while the record cannot be written, and the reco
 Deno.test("claim() whose writing seemed to fail is never followed by a second executor", async () => {
   const { world, info, signal, events } = await ready();
   await using _world = world;
-  let lose = true;
-  world.store.faults.afterWrite = () => {
-    if (!lose) return;
-    lose = false;
-    throw new QueueError("timeout", "Write record: the answer was lost");
-  };
+  loseNextAnswer(world);
   assert.equal((await events.claim(info.id, "a", signal)).kind, "wait");
   world.pod.end(world.executor(1));
   await world.cleaned(1, 120_000);
@@ -193,4 +183,13 @@ Deno.test("engine does nothing before it has read the flags and raised the epoch
 
 function claimOf(world: World) {
   return [...world.store.tasks.values()][0]?.value.claimedBy;
+}
+
+/** Lets the next record be written, and its writer hear that the answer was lost. */
+function loseNextAnswer(world: World): void {
+  const { faults } = world.store;
+  faults.afterWrite = () => {
+    faults.afterWrite = null;
+    throw new QueueError("timeout", "Write record: the answer was lost");
+  };
 }
