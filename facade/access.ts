@@ -1,6 +1,7 @@
 import { TLSSocket } from "node:tls";
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
-import type { Authenticator, Caller, Refused } from "./caller.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Authenticator, Caller, Expired, Refused } from "./caller.ts";
 import type { PeerLimits } from "./limits.ts";
 
 /** How a request was judged before anything of its body was read. */
@@ -11,8 +12,13 @@ export type Access =
     readonly caller: { readonly kind: "caller"; readonly caller: Caller } | Refused;
   }
   | Refused
+  /** To be told "later": a live executor has a new SVID, and connects with it. */
+  | Expired
   /** A limit was met. */
   | { readonly kind: "busy"; readonly why: string };
+
+/** What a peer is told whose SVID has expired. */
+export const EXPIRED = "the client certificate has expired: connect with a new one";
 
 /** Reads the peer certificate (DER) of a request; undefined without one. */
 export type PeerReader = (request: NodeRequest) => Uint8Array | undefined;
@@ -35,6 +41,7 @@ const NOBODY = "";
 export interface AccessDeps {
   readonly authenticator: Authenticator;
   readonly limits: PeerLimits;
+  readonly clock: Pick<Clock, "now">;
   readonly readPeer: PeerReader;
 }
 
@@ -53,8 +60,9 @@ export function judgeAccess(
   } catch {
     return { kind: "refused", why: "the peer certificate cannot be read" };
   }
-  const peer = deps.authenticator.peer(certificate);
-  if (peer.kind === "refused") {
+  const peer = deps.authenticator.peer(certificate, deps.clock.now());
+  if (peer.kind === "expired") closeAfter(request, response);
+  if (peer.kind !== "peer") {
     // They share one place and one rate, so that they cannot fill our log.
     const place = deps.limits.enter(NOBODY);
     if (place.kind === "refused") return { kind: "busy", why: place.why };
@@ -73,4 +81,13 @@ export function judgeAccess(
   response.once("close", leave);
   response.once("finish", leave);
   return { kind: "peer", caller };
+}
+
+/** The answer is the connection's last. */
+function closeAfter(request: NodeRequest, response: NodeResponse): void {
+  if ("stream" in request) {
+    const { session } = request.stream;
+    // Open streams, this one too, may end.
+    response.once("close", () => session?.close());
+  } else response.setHeader("connection", "close");
 }

@@ -1,4 +1,4 @@
-import { serialOf, spiffeIdOf } from "../clients/spiffe/peer.ts";
+import { expiryOf, serialOf, spiffeIdOf } from "../clients/spiffe/peer.ts";
 import { type AssignmentId, parseAssignmentId } from "../controller/model/ids.ts";
 import type { Capabilities } from "./capability.ts";
 
@@ -25,10 +25,16 @@ export type Peer = { readonly kind: "peer" } & Pick<Caller, "spiffeId" | "serial
 /** `why` is for our log only: a caller learns nothing from it. */
 export type Refused = { readonly kind: "refused"; readonly why: string };
 
+/** An SVID that was good when its connection was made, and is over now. */
+export type Expired = { readonly kind: "expired" };
+
 /** Checks callers against one trust domain. */
 export interface Authenticator {
-  /** By the peer certificate's DER. Absent, empty and odd ones are refused. */
-  peer(certificate: Uint8Array | undefined): Peer | Refused;
+  /**
+   * By the peer certificate's DER at `now` (milliseconds since the epoch). Absent, empty and odd ones
+   * are refused.
+   */
+  peer(certificate: Uint8Array | undefined, now: number): Peer | Refused | Expired;
   /** By the headers, for a peer that was let in. */
   caller(
     peer: Peer,
@@ -50,11 +56,15 @@ export function createAuthenticator(
   },
 ): Authenticator {
   return {
-    peer(certificate) {
+    peer(certificate, now) {
       const peer = spiffeIdOf(certificate, trustDomain);
-      if (peer.kind === "refused") return peer;
-      const serial = certificate === undefined ? null : serialOf(certificate);
-      return { kind: "peer", spiffeId: peer.spiffeId, serial };
+      if (peer.kind === "refused" || certificate === undefined) {
+        return peer.kind === "refused" ? peer : refused("no certificate");
+      }
+      const expiry = expiryOf(certificate);
+      if (expiry === null) return refused("the certificate does not say when it ends");
+      if (expiry <= now) return { kind: "expired" };
+      return { kind: "peer", spiffeId: peer.spiffeId, serial: serialOf(certificate) };
     },
     caller({ spiffeId, serial }, header) {
       const assignment = parseAssignmentId(header(HEADERS.assignment) ?? "");

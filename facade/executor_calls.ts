@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
-import type { Access } from "./access.ts";
+import { type Access, EXPIRED } from "./access.ts";
 import type { Caller } from "./caller.ts";
 import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
@@ -49,6 +49,7 @@ export function executorCalls(
   };
   const authenticate = (access: Access): Caller => {
     if (access.kind === "busy") throw new ProblemError(429, `too many calls: ${access.why}`);
+    if (access.kind === "expired") throw new ProblemError(503, EXPIRED);
     if (access.kind === "refused") throw refuse(null, access.why);
     const judged = access.caller;
     if (judged.kind === "refused") throw refuse(null, judged.why);

@@ -23,7 +23,7 @@ import type { Svid, SvidSource } from "../clients/spiffe/workload_api.ts";
 import { type Gitea, GiteaError } from "../controller/gitea.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import type { Recorder } from "../controller/recorder.ts";
-import { type Access, judgeAccess, type PeerReader, readPeer } from "./access.ts";
+import { type Access, EXPIRED, judgeAccess, type PeerReader, readPeer } from "./access.ts";
 import { callErrors } from "./call_errors.ts";
 import { type Caller, createAuthenticator } from "./caller.ts";
 import type { Capabilities } from "./capability.ts";
@@ -155,6 +155,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     const access = judgeAccess(request, response, {
       authenticator,
       limits,
+      clock,
       readPeer: deps.readPeer ?? readPeer,
     });
     judged.set(request, access);
@@ -260,6 +261,10 @@ function admit(
     throw new ConnectError(`too many calls: ${access.why}`, Code.ResourceExhausted, {
       "retry-after": "1",
     });
+  }
+  if (access.kind === "expired") {
+    recorder.facadeRequest(context.method.name, "unavailable", 0);
+    throw new ConnectError(EXPIRED, Code.Unavailable);
   }
   if (access.kind === "refused") return refuse(access.why);
   // A peer may ping before it knows its assignment; all else is for callers with a capability.

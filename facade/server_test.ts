@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { systemClock } from "../lib/clock.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { create } from "../proto/runtime.ts";
 import { LogRowSchema, Result, TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
@@ -271,6 +272,30 @@ Deno.test("the certificate rotates under a live connection, which stays", async 
     assert.equal(await codeOf(fresh.ping({ data: "x" })), "ok");
     assert.equal(await codeOf(given.runner(null, {}).ping({ data: "x" })), "no connection");
     given.closeNewest(2);
+  }
+});
+
+Deno.test("an SVID that expires under a live connection is worth nothing, and the connection ends", async () => {
+  let ahead = 0;
+  const clock = { ...systemClock, now: () => Date.now() + ahead };
+  await using given = await setupFacade({ deps: { clock } });
+  const { info, svid } = await given.executor();
+  for (const http2 of [false, true]) {
+    ahead = 0;
+    const client = given.runner(svid, given.headersOf(info), http2);
+    assert.equal(await codeOf(client.fetchTask({})), "ok");
+    ahead = 3_601_000;
+    // Not a refusal: the gate goes on with a new one.
+    assert.equal(await codeOf(client.fetchTask({})), Code.Unavailable);
+    assert.equal(await codeOf(client.ping({ data: "x" })), Code.Unavailable);
+    const beat = await given.fetchAs(svid, http2)(`${given.url}/executor/v1/heartbeat`, {
+      method: "POST",
+      headers: given.headersOf(info),
+      body: "{}",
+    });
+    await beat.body?.cancel();
+    assert.equal(beat.status, 503);
+    await eventually(() => given.facade.status().connections === 0, { what: "no connection" });
   }
 });
 

@@ -10,6 +10,8 @@ const TAG = {
   integer: 0x02,
   octetString: 0x04,
   oid: 0x06,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
   sequence: 0x30,
   uri: 0x86,
   extensions: 0xa3,
@@ -59,6 +61,23 @@ export function serialOf(der: Uint8Array): string | null {
   }
 }
 
+/**
+ * The end of the certificate's validity, milliseconds since the epoch. TLS checks it when a connection
+ * is made; whoever keeps connections must look again. Null when it cannot be read (RFC 5280, 4.1.2.5).
+ */
+export function expiryOf(der: Uint8Array): number | null {
+  try {
+    const certificate = only(readElements(der), TAG.sequence);
+    const body = first(readElements(certificate.content), TAG.sequence);
+    // Signature algorithm, issuer, validity.
+    const validity = readElements(body.content).filter((e) => e.tag === TAG.sequence)[2];
+    const end = readElements(validity?.content ?? new Uint8Array())[1];
+    return end === undefined ? null : timeOf(end);
+  } catch {
+    return null;
+  }
+}
+
 /** Checks a SPIFFE ID by itself: scheme, trust domain, path segments, length (SPIFFE-ID, 2). */
 export function checkSpiffeId(uri: string, trustDomain: string): Peer {
   const match = uri.length <= 2048 ? SPIFFE_ID.exec(uri) : null;
@@ -102,6 +121,19 @@ function readUris(extensions: ReadonlyMap<string, Uint8Array>): string[] {
   return readElements(only(readElements(value), TAG.sequence).content)
     .filter((name) => name.tag === TAG.uri)
     .map((name) => new TextDecoder("latin1").decode(name.content));
+}
+
+/** UTCTime (years 1950 to 2049) or GeneralizedTime, both in seconds and UTC. */
+function timeOf({ tag, content }: Element): number | null {
+  const text = new TextDecoder("latin1").decode(content);
+  const match = /^(\d{2}|\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/.exec(text);
+  const [, year = ""] = match ?? [];
+  if (match === null || (year.length === 2) !== (tag === TAG.utcTime)) return null;
+  if (tag !== TAG.utcTime && tag !== TAG.generalizedTime) return null;
+  const century = year.length === 4 ? "" : Number(year) < 50 ? "20" : "19";
+  const [month, day, hour, minute, second] = match.slice(2);
+  const time = Date.parse(`${century}${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+  return Number.isNaN(time) ? null : time;
 }
 
 function only(elements: readonly Element[], tag: number): Element {

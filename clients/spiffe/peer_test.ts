@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { createAuthority } from "../x509/trust_domain.ts";
 import { fc } from "../../tests/support/property.ts";
 import { readElements, toPem } from "./der.ts";
-import { checkSpiffeId, serialOf, spiffeIdOf } from "./peer.ts";
+import { checkSpiffeId, expiryOf, serialOf, spiffeIdOf } from "./peer.ts";
 import { socketPathOf } from "./workload_protocol.ts";
 
 const TD = "test.example";
@@ -55,6 +55,18 @@ Deno.test("spiffeIdOf() never throws and never accepts a damaged certificate's o
     const peer = spiffeIdOf(copy, TD);
     return peer.kind === "refused" || checkSpiffeId(peer.spiffeId, TD).kind === "known";
   }));
+});
+
+Deno.test("expiryOf() reads the end of validity in both of its forms, and null from anything else", async () => {
+  for (const year of [2026, 2049, 2050, 2123]) {
+    const now = Date.UTC(year, 1, 3, 4, 5, 6);
+    const authority = await createAuthority(TD, now);
+    const { certificateDer } = await authority.issue({ uris: [ID], now, ttlMs: 60_000 });
+    assert.equal(expiryOf(certificateDer), now + 60_000, `${year}`);
+    assert.equal(expiryOf(certificateDer), Date.parse(new X509Certificate(certificateDer).validTo));
+    assert.equal(expiryOf(certificateDer.subarray(0, 100)), null);
+  }
+  assert.equal(expiryOf(new Uint8Array()), null);
 });
 
 Deno.test("checkSpiffeId() keeps to the standard's characters, segments and length", () => {
