@@ -6,8 +6,10 @@
  */
 import { hostname } from "node:os";
 import { createLogger } from "./clients/logtape/logger.ts";
+import { writeStderr } from "./clients/logtape/stderr.ts";
 import { parseConfig } from "./controller/config/parse.ts";
 import { CONFIG_EXIT_CODE, formatFaults } from "./controller/config/report.ts";
+import { hangupIgnored, npxEnded } from "./embedded/launcher.ts";
 import { systemClock } from "./lib/clock.ts";
 import { LeadershipLost } from "./wiring/controller.ts";
 import { runProcess } from "./wiring/process.ts";
@@ -25,7 +27,7 @@ async function main(): Promise<number> {
     isTerminal: Deno.stderr.isTerminal(),
   });
   if (parsed.kind === "faults") {
-    say(formatFaults(parsed.faults));
+    writeStderr(formatFaults(parsed.faults));
     return CONFIG_EXIT_CODE;
   }
   const { config } = parsed;
@@ -33,13 +35,26 @@ async function main(): Promise<number> {
   for (const warning of parsed.warnings) logger.warn("configuration", { detail: warning });
 
   const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    Deno.addSignalListener(name, () => {
-      if (stop.signal.aborted) return;
-      logger.info("stopping", { signal: name });
-      stop.abort(new DOMException(`Got ${name}`, "AbortError"));
-    });
+  const end = (why: string) => {
+    if (stop.signal.aborted) return;
+    logger.info("stopping", { why });
+    stop.abort(new DOMException(`Stopped: ${why}`, "AbortError"));
+  };
+  const signals: Deno.Signal[] = ["SIGINT", "SIGTERM"];
+  // The terminal was closed; under nohup that is meant to change nothing.
+  if (!await hangupIgnored()) signals.push("SIGHUP");
+  for (const name of signals) Deno.addSignalListener(name, () => end(name));
+  if (config.profile === "embedded") {
+    npxEnded({ clock: systemClock, signal: stop.signal }).then(() => end("npx has ended"));
   }
+  let exitCode = EXIT.stopped;
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    // A fault of ours. Dying here would leave the children running.
+    event.preventDefault();
+    logger.error("runner stopped", { component: "scheduler", error: event.reason });
+    exitCode = EXIT.failed;
+    end("an unexpected failure");
+  });
   try {
     await runProcess(config, {
       version: settings.version,
@@ -48,18 +63,13 @@ async function main(): Promise<number> {
       clock: systemClock,
       random: Math.random,
       logger,
-      announce: config.log.format === "pretty" ? say : () => {},
+      announce: config.log.format === "pretty" ? writeStderr : () => {},
     }, stop.signal);
-    return EXIT.stopped;
+    return exitCode;
   } catch (error) {
     logger.error("runner stopped", { component: "scheduler", error });
     return error instanceof LeadershipLost ? EXIT.leadershipLost : EXIT.failed;
   }
-}
-
-/** Words for people, beside the log. */
-function say(text: string): void {
-  Deno.stderr.writeSync(new TextEncoder().encode(text));
 }
 
 if (import.meta.main) Deno.exit(await main());

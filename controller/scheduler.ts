@@ -6,7 +6,7 @@ import { createDeclarer } from "./declarer.ts";
 import { createFetchPace } from "./fetch_pace.ts";
 import { runFetcher } from "./fetcher.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
-import { createGiteaWatch, type GiteaStatus } from "./gitea_status.ts";
+import { createGiteaWatch, type GiteaStatus, type GiteaWatch } from "./gitea_status.ts";
 import { createShield } from "./shield.ts";
 import { storeTask, type StoreTaskDeps } from "./store_task.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -20,6 +20,8 @@ export interface SchedulerDeps extends StoreTaskDeps {
   labelsChanged(signal: AbortSignal): Promise<void>;
   /** Resolves when the control flags were read: nothing is declared or fetched before. */
   flagsReady(signal: AbortSignal): Promise<void>;
+  /** Told how Gitea answers; one of its own by default. */
+  readonly watch?: GiteaWatch;
 }
 
 /** Settings of the scheduler; times in milliseconds. */
@@ -61,7 +63,7 @@ const DEFAULTS = { errorBackoffMs: 5_000, forceMs: 10_000, graceMs: 10_000 };
 export function createScheduler(deps: SchedulerDeps, given: SchedulerOptions): Scheduler {
   const options = { ...DEFAULTS, ...given };
   const { clock, logger, random, recorder } = deps;
-  const watch = createGiteaWatch(clock, logger);
+  const watch = deps.watch ?? createGiteaWatch(clock, logger);
   const pace = createFetchPace(clock, {
     idleIntervalMs: 1000 / options.fetchMaxRps,
     forceMs: options.forceMs,
@@ -133,10 +135,12 @@ export async function checkRegistration(
     readonly clock: Clock;
     readonly logger: Logger;
     readonly random: () => number;
+    /** Told of each try; the scheduler goes on with it. */
+    readonly watch?: GiteaWatch;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const watch = createGiteaWatch(deps.clock, deps.logger);
+  const watch = deps.watch ?? createGiteaWatch(deps.clock, deps.logger);
   await retryForever(async () => {
     try {
       await deps.gitea.updateTask({ state: create(TaskStateSchema, { id: 0n }) }, { signal });
@@ -151,6 +155,7 @@ export async function checkRegistration(
     final: (error) => error instanceof GiteaError && error.code === "unauthenticated",
     onError: (error) => watch.failed(error),
   });
+  watch.ok();
 }
 
 /** Gitea judged the task, so it has accepted the runner. */

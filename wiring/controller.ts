@@ -16,6 +16,7 @@ import { type BackendName, BACKENDS, instanceOf } from "../controller/model/ids.
 import { stepsOf, unstartedSteps } from "../controller/model/steps.ts";
 import { createPhaseStatistics } from "../controller/phases.ts";
 import type { Recorder } from "../controller/recorder.ts";
+import { createGiteaWatch } from "../controller/gitea_status.ts";
 import { checkRegistration, createScheduler } from "../controller/scheduler.ts";
 import { settleTask } from "../controller/settle.ts";
 import { createCapabilities } from "../facade/capability.ts";
@@ -94,9 +95,15 @@ export async function startController(
   const gitea = setup.use(createGitea(parts.gitea));
   const nats = setup.use(connectNats(parts.nats, { logger, clock }));
   sources.nats = () => nats.status();
-  const registration = checkRegistration({ gitea, clock, logger, random }, signal);
+  const giteaWatch = createGiteaWatch(clock, logger);
+  sources.gitea = () => giteaWatch.status();
   const names = { stream: config.nats.stream, subjectBase: config.nats.subjectBase };
-  await Promise.all([registration, prepareNats()]);
+  // When one cannot become right, the other is not waited for.
+  const starting = AbortSignal.any([signal, closing.signal]);
+  await Promise.all([
+    checkRegistration({ gitea, clock, logger, random, watch: giteaWatch }, starting),
+    prepareNats(starting),
+  ]);
 
   const queue = createQueue(nats, { ...names, clock, logger });
   const records = setup.use(createRecords(nats, { clock, logger }));
@@ -196,13 +203,13 @@ export async function startController(
     logger,
     clock,
     random,
+    watch: giteaWatch,
   }, {
     capacity: enabled.reduce((sum, name) => sum + config.backends[name].capacity, 0),
     version: around.version,
     capabilities: config.executorCapabilities,
     fetchMaxRps: config.gitea.fetchMaxRps,
   });
-  sources.gitea = () => scheduler.status();
   const counts = sources.countQueue(queue, enabled);
   around.views.become(createBoard({
     ledger: engine.ledger,
@@ -254,9 +261,9 @@ export async function startController(
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 
-  async function prepareNats(): Promise<void> {
-    await nats.ready({ signal });
-    const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal });
+  async function prepareNats(starting: AbortSignal): Promise<void> {
+    await nats.ready({ signal: starting });
+    const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal: starting });
     if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
     if (bucketLost) {
       logger.error("records lost", {
