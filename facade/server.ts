@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { timingSafeEqual } from "node:crypto";
 import http2 from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { deferDestroy } from "../lib/http2_session.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -28,6 +28,7 @@ import { callErrors } from "./call_errors.ts";
 import { type Caller, createAuthenticator } from "./caller.ts";
 import type { Capabilities } from "./capability.ts";
 import { executorCalls } from "./executor_calls.ts";
+import { boundBody, type Connections, createConnections } from "./connections.ts";
 import { createPeerLimits, DEFAULT_LIMITS, type LimitOptions } from "./limits.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createRelay, type Relay } from "./relay.ts";
@@ -62,6 +63,10 @@ export interface FacadeOptions {
   /** Largest message, bytes, also when unpacked. */
   readonly readMaxBytes?: number;
   readonly limits?: LimitOptions;
+  /** From a request's head to the end of its body, milliseconds; 30 s. */
+  readonly bodyMs?: number;
+  /** Of one SPIFFE ID; 4,096. */
+  readonly maxConnections?: number;
 }
 
 /** How the facade does, for the page of health. */
@@ -89,6 +94,7 @@ export interface Facade extends AsyncDisposable {
 const READ_MAX_BYTES = 8 * 1024 * 1024;
 const STREAMS_PER_CONNECTION = 32;
 const HANDSHAKE_MS = 10_000;
+const BODY_MS = 30_000;
 const SWEEP_EVERY_MS = 10_000;
 /** As long as a gate goes on delivering. */
 const SEAL_MS = 3_600_000;
@@ -152,6 +158,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     },
   );
   const answer = (request: NodeRequest, response: NodeResponse) => {
+    boundBody(request, response, { clock, ms: options.bodyMs ?? BODY_MS });
     const access = judgeAccess(request, response, {
       authenticator,
       limits,
@@ -176,17 +183,19 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     settings: { maxConcurrentStreams: STREAMS_PER_CONNECTION },
     ...tlsOf(svid),
   }, answer);
-  const sockets = new Set<Socket>();
+  const connections = createConnections({
+    trustDomain: deps.trustDomain,
+    ...(options.maxConnections === undefined ? {} : { most: options.maxConnections }),
+  });
   server.on("secureConnection", (socket) => {
-    sockets.add(socket);
     // A client that vanishes must never become an uncaught error.
     socket.on("error", (error: unknown) => logger.debug("connection failed", { error }));
-    socket.once("close", () => sockets.delete(socket));
+    connections.add(socket);
   });
   server.on("session", deferDestroy);
   server.on("tlsClientError", (error) => logger.debug("TLS refused", { error }));
   server.on("sessionError", (error) => logger.debug("HTTP/2 session failed", { error }));
-  setup.defer(() => close(server, sockets));
+  setup.defer(() => close(server, connections));
   const port = await listen(server, options);
 
   recorder.svidExpiry(svid.expiresAt);
@@ -215,7 +224,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     },
     status: () => ({
       port,
-      connections: sockets.size,
+      connections: connections.size,
       ...registry.count(),
       selfTest: tested,
       certificateExpiresAt: svid.expiresAt,
@@ -312,9 +321,9 @@ function listen(
   });
 }
 
-function close(server: http2.Http2SecureServer, sockets: ReadonlySet<Socket>): Promise<void> {
+function close(server: http2.Http2SecureServer, connections: Connections): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
-    for (const socket of sockets) socket.destroy();
+    connections.destroy();
   });
 }

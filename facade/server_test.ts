@@ -257,6 +257,53 @@ Deno.test("a peer over its rate is refused while others go on", async () => {
   assert.equal(await codeOf(other.client.declare({})), "ok");
 });
 
+Deno.test("a body that does not come ends its request, and no other one", async () => {
+  await using given = await setupFacade({
+    options: { bodyMs: 300, limits: { perSecond: 99, burst: 99, concurrent: 1, total: 9 } },
+  });
+  const { info, svid, client } = await given.executor();
+  const headers = Object.entries(given.headersOf(info)).map(([name, value]) => `${name}: ${value}`);
+  for (const path of ["/executor/v1/heartbeat", "/api/actions/runner.v1.RunnerService/UpdateLog"]) {
+    const socket = connectTls({
+      host: "127.0.0.1",
+      port: given.facade.port,
+      ca: svid.bundlePem,
+      cert: svid.certificatePem,
+      key: svid.privateKeyPem,
+      checkServerIdentity: () => undefined,
+    });
+    socket.on("error", () => {});
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/proto\r\n` +
+        `content-length: 9\r\n${headers.join("\r\n")}\r\n\r\n{`,
+    );
+    await eventually(async () => await codeOf(client.declare({})) === Code.ResourceExhausted, {
+      what: "the slow request in its place",
+    });
+    socket.resume();
+    await once(socket, "close");
+    await eventually(async () => await codeOf(client.declare({})) === "ok", { what: "the place" });
+  }
+  // A call that is held for longer is not cut: its body was there.
+  given.events.answer = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    return { kind: "wait" };
+  };
+  assert.equal(await codeOf(client.fetchTask({})), "ok");
+});
+
+Deno.test("connections of one SPIFFE ID are bounded, those of others are not", async () => {
+  await using given = await setupFacade({ options: { maxConnections: 2 } });
+  const { info, svid } = await given.executor();
+  const call = () => codeOf(given.runner(svid, given.headersOf(info)).ping({ data: "x" }));
+  assert.deepEqual([await call(), await call(), await call()], ["ok", "ok", "no connection"]);
+  const other = await issueSvid(given.authority, [`${JOB_ID}2`]);
+  assert.equal(await codeOf(given.runner(other, {}).ping({ data: "x" })), "ok");
+  given.closeNewest(4);
+  await eventually(() => given.facade.status().connections === 0, { what: "no connection" });
+  assert.equal(await call(), "ok");
+});
+
 Deno.test("the certificate rotates under a live connection, which stays", async () => {
   await using given = await setupFacade();
   const { client, svid, info } = await given.executor();
