@@ -1,0 +1,100 @@
+import { signalProcess } from "../../backends/process/proc.ts";
+import type { FaultCase } from "./case.ts";
+import { theExecutor } from "./executors.ts";
+import { checkJob, checkNothingLeft, type Expected, REASON } from "./oracle.ts";
+import { type HeldMoment, type Point, POINTS } from "./points.ts";
+import type { World } from "./world.ts";
+
+/** Who is killed, and how it comes back. */
+interface Victim {
+  readonly name: string;
+  readonly points: readonly Point[];
+  kill(world: World, moment: HeldMoment, point: Point): Promise<void>;
+  expected(point: Point): Expected;
+}
+
+/** A job that goes on as if nothing had happened. */
+const GREEN: Expected = { results: ["success"], begins: [1], withinMs: 90_000 };
+/** Handed out, and then nobody knows of it: the forge's own time-out is the bound. */
+const FORGOTTEN: Expected = {
+  results: ["failure"],
+  begins: [0],
+  withinMs: 30_000,
+  forgotten: true,
+};
+/** After the claim it is never run again. */
+const LOST: Expected = {
+  results: ["failure"],
+  begins: [0, 1],
+  withinMs: 90_000,
+  reason: REASON,
+};
+/** An executor that has ended is deleted at once, one that stays after a minute. */
+const LEFT_MS = 75_000;
+
+const index = (name: string) => POINTS.findIndex((point) => point.name === name);
+const CLAIM_MADE = index("the identity is bound, the claim is being made");
+const FINAL_ACCEPTED = index("the final state is accepted and not marked");
+
+const controller: Victim = {
+  name: "controller",
+  points: POINTS,
+  async kill(world, moment) {
+    await world.kill();
+    moment.lose();
+    await world.start();
+  },
+  expected: (point) => POINTS.indexOf(point) < 2 ? FORGOTTEN : GREEN,
+};
+
+const natsServer: Victim = {
+  name: "nats-server",
+  points: POINTS,
+  async kill(world, moment, point) {
+    await world.nats.kill9();
+    if (point.way === "nats") moment.lose();
+    else moment.goOn();
+    await world.nats.restart();
+  },
+  expected: () => GREEN,
+};
+
+const gate: Victim = {
+  name: "gate",
+  points: POINTS.filter((point) => point.executor),
+  async kill(world, moment) {
+    const { gate } = await theExecutor(world.place.runtimeDir);
+    signalProcess(gate, "SIGKILL");
+    moment.goOn();
+  },
+  expected(point) {
+    const at = POINTS.indexOf(point);
+    if (at < CLAIM_MADE || at >= FINAL_ACCEPTED) return GREEN;
+    // The claim may have been recorded for the dead one, or another one is made.
+    return at === CLAIM_MADE ? { ...LOST, results: ["failure", "success"] } : LOST;
+  },
+};
+
+/** SIGKILL of each victim at each point. */
+export const killCases: readonly FaultCase[] = [controller, natsServer, gate].flatMap((victim) =>
+  victim.points.map((point): FaultCase => ({
+    name: `SIGKILL of the ${victim.name} when ${point.name}`,
+    run: (world) => killAt(world, victim, point),
+  }))
+);
+
+async function killAt(world: World, victim: Victim, point: Point): Promise<string> {
+  using moment = point.arm(world);
+  const job = await world.side.start({ held: point.held });
+  await moment.reached(job);
+  const before = performance.now();
+  await victim.kill(world, moment, point);
+  const back = (performance.now() - before) / 1000;
+  if (point.held) await job.letGo();
+  const expected = victim.expected(point);
+  if (expected.forgotten) world.side.passSilence();
+  const { result, seconds } = await checkJob(world, job, expected);
+  const left = await checkNothingLeft(world, LEFT_MS);
+  return `back in ${back.toFixed(1)} s, ${result} after ${seconds.toFixed(1)} s, ` +
+    `nothing left after ${left.toFixed(1)} s`;
+}
