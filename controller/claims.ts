@@ -186,11 +186,14 @@ export function createClaims(deps: {
       const entry = ledger.get(id);
       if (entry === undefined) return;
       seen(entry);
+      entry.lastReport = clock.monotonic();
       ledger.dispatch(id, { kind: "held" });
     },
     stepsForwarded(id, steps) {
       const entry = ledger.get(id);
-      if (entry !== undefined) rememberSteps(entry, steps);
+      if (entry === undefined) return;
+      entry.lastReport = clock.monotonic();
+      rememberSteps(entry, steps);
     },
     finalAccepted(id, result) {
       ledger.dispatch(id, { kind: "final_accepted", result });

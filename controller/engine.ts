@@ -10,6 +10,7 @@ import { endExecutors } from "./farewell.ts";
 import type { Entry } from "./entry.ts";
 import type { Gitea } from "./gitea.ts";
 import type { JournalEntry } from "./journal.ts";
+import { createInquiry } from "./inquiry.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { createLifecycle, DEFAULT_LIFECYCLE_TIMES, type LifecycleTimes } from "./lifecycle.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
@@ -217,6 +218,16 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     stopWaiting: vigil.stop,
     guard: deps.guard,
   });
+  const inquiry = createInquiry({
+    clock,
+    logger,
+    tasks,
+    gitea: deps.gitea,
+    ledger,
+    restoredMs: (options.lifecycle ?? DEFAULT_LIFECYCLE_TIMES).silenceMs,
+    zombieTimeoutMs: options.zombieTimeoutMs,
+    guard: deps.guard,
+  });
   measurePhases(ledger, deps.statistics, recorder, tasks.signal);
 
   function workerOf(name: BackendName): Worker {
@@ -298,6 +309,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       assignmentOf: (name) => assignmentOf(options.instance, name),
       facadeSince: deps.facadeSince,
       run: effects.run,
+      inquire: inquiry.consider,
     });
     await Promise.all([
       forever(`consume ${backend.name}`, signal, () => processor.run(signal)),

@@ -64,6 +64,8 @@ export interface Entry {
   heartbeatAt: number | null;
   /** Monotonic clock, for the proof of loss. */
   lastSeen: number | null;
+  /** Monotonic clock: when its runner last reported to Gitea through us. */
+  lastReport: number | null;
   terminating: string | null;
   /** Begun by an earlier process: the journal here is only its end. */
   restored: boolean;
@@ -111,6 +113,7 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
     deleting: false,
     heartbeatAt: null,
     lastSeen: null,
+    lastReport: null,
     terminating: null,
     restored: false,
     recovered: null,

@@ -50,6 +50,8 @@ export function createLifecycle(deps: {
   /** When the facade began to listen, monotonic milliseconds; null while it does not. */
   facadeSince(): number | null;
   run(entry: Entry, effect: Deed): void;
+  /** Called each tick for a job in an executor that lives. */
+  inquire(entry: Entry): void;
 }): { run(signal: AbortSignal): Promise<void> } {
   const { ledger, clock, times, worker, strangers } = deps;
   const { backend } = worker;
@@ -130,9 +132,10 @@ export function createLifecycle(deps: {
     const facade = deps.facadeSince();
     for (const entry of facade === null ? [] : inState("claimed", "running")) {
       const { state } = entry;
-      if (!("presence" in state) || !hasEnded(state.presence)) continue;
+      if (!("presence" in state)) continue;
       const silentSince = Math.max(facade ?? now, entry.lastSeen ?? 0);
-      if (now - silentSince >= times.silenceMs) lost(entry);
+      if (!hasEnded(state.presence)) deps.inquire(entry);
+      else if (now - silentSince >= times.silenceMs) lost(entry);
     }
     for (const entry of inState("terminal")) {
       const { state } = entry;

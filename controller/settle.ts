@@ -117,15 +117,21 @@ function firstStart(steps: readonly StepSnapshot[], now: number): number {
   return steps.reduce((first, s) => s.startedAt > 0 ? Math.min(first, s.startedAt) : first, now);
 }
 
-function closedStep(step: StepSnapshot, now: number) {
-  const startedAt = step.startedAt > 0 ? { startedAt: timestampFromMs(step.startedAt) } : {};
-  const stopped = step.result === null ? now : step.stoppedAt;
+/** A step as it was last forwarded, for a state that changes nothing. */
+export function openStep(step: StepSnapshot) {
+  const { startedAt, stoppedAt } = step;
   return create(StepStateSchema, {
     id: BigInt(step.id),
-    result: toWireResult(step.result ?? "cancelled"),
-    ...startedAt,
-    ...(stopped > 0 ? { stoppedAt: timestampFromMs(stopped) } : {}),
+    result: toWireResult(step.result),
+    ...(startedAt > 0 ? { startedAt: timestampFromMs(startedAt) } : {}),
+    ...(stoppedAt > 0 ? { stoppedAt: timestampFromMs(stoppedAt) } : {}),
     logIndex: BigInt(step.logIndex),
     logLength: BigInt(step.logLength),
   });
+}
+
+function closedStep(step: StepSnapshot, now: number) {
+  return openStep(
+    step.result === null ? { ...step, result: "cancelled", stoppedAt: now } : step,
+  );
 }

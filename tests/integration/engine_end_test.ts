@@ -278,6 +278,42 @@ for (const [result, stored] of results) {
   });
 }
 
+Deno.test("engine asks after a restart about a job whose end was accepted and not written down", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  world.plan = (task) => task === "1" ? { fate: "lingers" } : {};
+  const first = await world.start();
+  world.onJournal = ({ event }) => {
+    if (event === "terminal") first.kill();
+  };
+  await world.submit(1);
+  await world.until("the end", () => world.events(1).includes("terminal"));
+  world.onJournal = () => {};
+  await world.start();
+  await world.submit(2);
+  await world.clock.advance(55_000);
+  assert.deepEqual(world.events(2), []);
+  await world.cleaned(2, 180_000);
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.SUCCESS);
+  world.assertClean();
+});
+
+Deno.test("engine hears at last that Gitea has given up a job whose runner says nothing any more", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  world.plan = () => ({ runMs: 86_400_000 });
+  await world.start();
+  await world.submit(1);
+  await world.until("running", () => world.events(1).includes("running"));
+  const state = world.gitea.tasks.get(1n)?.state;
+  await world.clock.advance(900_000);
+  assert.equal(world.gitea.tasks.get(1n)?.state, state, "nobody speaks in its runner's place");
+  const task = world.gitea.tasks.get(1n);
+  assert.ok(task !== undefined);
+  task.result = Result.FAILURE;
+  await world.until("the end", () => world.events(1).includes("terminal"), 400_000);
+  await world.cleaned(1, 120_000);
+  world.assertClean();
+});
+
 Deno.test("engine goes on while Gitea is away, and ends what it has to end afterwards", async () => {
   await using world = await createWorld({ capacity: 1 });
   world.plan = (task) => task === "1" ? { fate: "gives_up" } : {};

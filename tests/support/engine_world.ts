@@ -42,8 +42,11 @@ export interface Controller {
   readonly facade: FakeFacade;
   /** Why it must not act any more; null while it may. */
   readonly fenced: string | null;
+  readonly dead: boolean;
   /** The process is gone at this very moment: nothing that it calls is done any more. */
   kill(): void;
+  /** The same after so many more calls to its servers. */
+  killAfter(calls: number): void;
   /** Stops consuming; then `engine.endExecutors` may be called. */
   stop(): Promise<void>;
 }
@@ -187,7 +190,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const stop = new AbortController();
       let dead = false;
       let fenced: string | null = null;
-      const alive = () => !dead;
+      let callsLeft = Infinity;
+      const alive = () => {
+        if (--callsLeft < 0 && !dead) controller.kill();
+        return !dead;
+      };
       const mine = createFakeFacade({ gitea: mortal(gitea, alive), clock });
       const engine = createEngine({
         gitea: mortal(gitea, alive),
@@ -239,6 +246,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         facade: mine,
         get fenced() {
           return fenced;
+        },
+        get dead() {
+          return dead;
+        },
+        killAfter(calls) {
+          callsLeft = calls;
         },
         kill() {
           dead = true;

@@ -34,6 +34,19 @@ export type Fate =
   /** Reports its end and goes on living. */
   | "lingers";
 
+/** Every {@link Fate}. */
+export const FATES: readonly Fate[] = [
+  "well",
+  "ends_before_claim",
+  "never_claims",
+  "dies_holding",
+  "dies_running",
+  "vanishes_running",
+  "gives_up",
+  "no_goodbye",
+  "lingers",
+];
+
 /** A program's behaviour. */
 export interface Plan {
   readonly fate: Fate;
