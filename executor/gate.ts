@@ -201,7 +201,8 @@ async function prepare(
   },
 ): Promise<() => Runner> {
   const { env, work, logger } = deps;
-  const route = createGiteaRoute(launch.giteaUrl);
+  // As the runner will spell it.
+  const route = createGiteaRoute(runnerAddress(launch.giteaUrl));
   const trust = await prepareTrust(route, { work, now: deps.clock.now() });
   const proxy = parts.stack.use(
     await openGateProxy({

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createGiteaRoute } from "./gitea_route.ts";
+import { runnerAddress } from "./runner_config.ts";
 
 const RPC = "/api/actions/runner.v1.RunnerService/FetchTask";
 const cases: [string, string, string, string, string | undefined][] = [
@@ -48,6 +49,14 @@ for (const [name, gitea, method, target, rpc] of cases) {
     assert.deepEqual(to, expected);
   });
 }
+
+Deno.test("route() knows a Gitea of this machine as the runner spells it", () => {
+  for (const host of ["localhost", "LOCALHOST", "127.0.0.1", "127.0.0.11", "127.1"]) {
+    const address = runnerAddress(`http://${host}:3000/git`);
+    const to = createGiteaRoute(address).route("POST", address + RPC);
+    assert.equal(to.kind, "facade", host);
+  }
+});
 
 Deno.test("isGitea() knows the host and port of an https Gitea only", () => {
   const route = createGiteaRoute("https://git.example.org");

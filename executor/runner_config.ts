@@ -51,11 +51,16 @@ export function runnerFile(
 }
 
 /**
- * The address for the registration file. Go's HTTP client uses no proxy for `localhost` and
- * addresses like `127.0.0.1`: a Gitea on this machine must be spelled so that it does not notice.
+ * The address for the registration file. Go's HTTP client uses no proxy for `localhost` and the
+ * addresses 127.0.0.0/8: a Gitea on this machine is spelled so that it does not notice. The other
+ * spellings of the same address (`127.1`, `127.66051`) are numbers to everybody else.
  */
 export function runnerAddress(giteaUrl: string): string {
-  return giteaUrl.replace(/^(https?:\/\/)(?:localhost|127\.0\.0\.1)(?=[:/]|$)/i, "$1127.1");
+  return giteaUrl.replace(
+    /^(https?:\/\/)(?:localhost|127\.(\d{1,3})\.(\d{1,3})\.(\d{1,3}))(?=[:/]|$)/i,
+    (_, scheme: string, a = "0", b = "0", c = "1") =>
+      `${scheme}127.${(Number(a) * 256 + Number(b)) * 256 + Number(c)}`,
+  );
 }
 
 /**

@@ -73,7 +73,13 @@ Deno.test("runnerAddress() spells a Gitea of this machine so that Go uses the pr
   assert.equal(runnerAddress("http://127.0.0.1:3000/git"), "http://127.1:3000/git");
   assert.equal(runnerAddress("http://localhost:3000"), "http://127.1:3000");
   assert.equal(runnerAddress("https://git.example.org"), "https://git.example.org");
-  assert.equal(runnerAddress("http://127.0.0.11:3000"), "http://127.0.0.11:3000");
+  // Go takes all of 127.0.0.0/8 for this machine.
+  assert.equal(runnerAddress("http://127.0.0.11:3000"), "http://127.11:3000");
+  assert.equal(runnerAddress("http://127.1.2.3"), "http://127.66051");
+  assert.equal(new URL(runnerAddress("http://127.1.2.3")).hostname, "127.1.2.3");
+  for (const other of ["http://127.0.0.1.example.org", "http://localhost.example.org:3000"]) {
+    assert.equal(runnerAddress(other), other);
+  }
 });
 
 Deno.test("upstreamProxy() follows NO_PROXY", () => {
