@@ -83,12 +83,17 @@ async function handle(
   }
   const to = deps.route.route(request.method ?? "", target);
   if (to.kind === "origin") return deps.origin.pass(request, response);
-  const body = await readBody(request);
-  if (body === undefined) return write(response, plain(413, "the call is too large"));
   const header = (name: string) => {
     const value = request.headers[name];
     return Array.isArray(value) ? value[0] : value;
   };
+  const refusal = deps.service.refuse({ method: to.method, header });
+  if (refusal !== undefined) {
+    response.setHeader("connection", "close");
+    return write(response, refusal);
+  }
+  const body = await readBody(request);
+  if (body === undefined) return write(response, plain(413, "the call is too large"));
   write(response, await deps.service.answer({ method: to.method, header, body }, deps.signal));
 }
 

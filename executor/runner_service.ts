@@ -37,6 +37,11 @@ export const MAX_CALL_BYTES = 64 * 1024 * 1024;
 
 /** RunnerService as the official runner meets it on loopback. */
 export interface RunnerService {
+  /**
+   * The answer to a call that is refused whatever its body says; undefined to read that. Every step of
+   * the job can reach the gate: who is not its runner must not make it hold what they send.
+   */
+  refuse(call: Pick<RunnerCall, "method" | "header">): RunnerAnswer | undefined;
   /** Answers within 5 s, but for Declare, which is held until the facade answers. */
   answer(call: RunnerCall, signal: AbortSignal): Promise<RunnerAnswer>;
 }
@@ -140,21 +145,26 @@ export function createRunnerService(deps: RunnerServiceDeps): RunnerService {
   const foreignTask = () =>
     failure(403, "permission_denied", `only task ${deps.taskId} may be reported here`);
 
-  const dispatch = async (call: RunnerCall, signal: AbortSignal): Promise<RunnerAnswer> => {
-    if (call.method === "/runner.v1.RunnerService/Register") {
+  const refuseCall: RunnerService["refuse"] = ({ method, header }) => {
+    if (method === "/runner.v1.RunnerService/Register") {
       return failure(403, "permission_denied", "an executor cannot register a runner");
     }
     // Who cannot show the nonce is not the runner: a step of the job, most likely.
-    if (!same(call.header("x-runner-token"), deps.nonce)) {
-      logger.warn("call without the runner's nonce was refused", { method: call.method });
+    if (!same(header("x-runner-token"), deps.nonce)) {
+      logger.warn("call without the runner's nonce was refused", { method });
       return failure(403, "permission_denied", "not the runner of this executor");
     }
-    if (call.header("x-runner-uuid") !== deps.uuid) {
+    if (header("x-runner-uuid") !== deps.uuid) {
       return failure(403, "permission_denied", "not the runner of this executor");
     }
-    if (call.header("content-type") !== "application/proto") {
+    if (header("content-type") !== "application/proto") {
       return failure(415, "unknown", "content type must be application/proto");
     }
+    return undefined;
+  };
+  const dispatch = async (call: RunnerCall, signal: AbortSignal): Promise<RunnerAnswer> => {
+    const refusal = refuseCall(call);
+    if (refusal !== undefined) return refusal;
     const body = unpacked(call);
     switch (call.method) {
       case "/runner.v1.RunnerService/Declare":
@@ -175,6 +185,7 @@ export function createRunnerService(deps: RunnerServiceDeps): RunnerService {
     }
   };
   return {
+    refuse: refuseCall,
     async answer(call, signal) {
       try {
         return await dispatch(call, signal);

@@ -49,13 +49,15 @@ async function handle(deps: TlsFrontDeps, request: Request): Promise<Response> {
     return new Response("this is not that host\n", { status: 421 });
   }
   if (to.kind === "origin") return await pass(request, deps.signal);
+  const call = {
+    method: to.method,
+    header: (name: string) => request.headers.get(name) ?? undefined,
+  };
+  const refusal = deps.service.refuse(call);
+  if (refusal !== undefined) return new Response(new Uint8Array(refusal.body), refusal);
   const body = await readBody(request);
   if (body === undefined) return new Response("the call is too large\n", { status: 413 });
-  const answer = await deps.service.answer({
-    method: to.method,
-    header: (name) => request.headers.get(name) ?? undefined,
-    body,
-  }, deps.signal);
+  const answer = await deps.service.answer({ ...call, body }, deps.signal);
   return new Response(new Uint8Array(answer.body), answer);
 }
 

@@ -63,6 +63,10 @@ async function setup(giteaUrl: string, secure = false) {
     logger: silentLogger,
     signal: stop.signal,
     service: {
+      refuse: ({ header }) =>
+        header("x-stranger") === undefined
+          ? undefined
+          : { status: 403, headers: {}, body: new TextEncoder().encode("no") },
       answer(call) {
         calls.push(call);
         const body = new TextEncoder().encode(`facade ${call.method}`);
@@ -107,6 +111,25 @@ Deno.test("openGateProxy() sends RunnerService of Gitea to the service and nothi
   const other = await it.fetch(`http://127.1:${origin.port}${RPC}/Declare`, { method: "POST" });
   assert.equal(await other.text(), "got 0");
   assert.equal(it.calls.length, 1);
+});
+
+Deno.test("openGateProxy() does not wait for the body of a call that is refused", async () => {
+  for (
+    const [gitea, secure] of [["http://127.1:4711", false], ["https://gitea.test", true]] as const
+  ) {
+    await using proxy = await setup(gitea, secure);
+    let asked = 0;
+    const body = new ReadableStream({
+      pull(controller) {
+        if (++asked <= 4) return controller.enqueue(new Uint8Array(1024));
+        return new Promise(() => {});
+      },
+    });
+    const headers = { "x-stranger": "yes" };
+    const answer = await proxy.fetch(`${gitea}${RPC}/UpdateLog`, { method: "POST", headers, body });
+    assert.deepEqual([answer.status, await answer.text()], [403, "no"]);
+    assert.deepEqual(proxy.calls, []);
+  }
 });
 
 Deno.test("openGateProxy() passes other requests through with their host, headers and bodies", async () => {
