@@ -65,7 +65,7 @@ export async function openWorkloadSocket(
   };
 
   await removeIfThere(path);
-  const server = await serveUnix(path, [
+  const server = serveUnix(path, [
     streamHandler(fetchX509Svid, (_request, call) => answer(call)),
   ]);
   try {

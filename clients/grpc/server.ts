@@ -8,6 +8,7 @@ import {
 import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError, grpcNumber } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
+import { listenUnix, type UnixListener } from "./unix_listener.ts";
 
 /** What a handler sees of one call. */
 export interface ServerCall {
@@ -45,10 +46,7 @@ export function streamHandler<I, O>(
  * Serves gRPC on a unix socket, without TLS. The path must be at most 107 bytes long and not exist.
  * Disposing ends every call and removes the socket. Throws an `Error` when it cannot listen.
  */
-export async function serveUnix(
-  path: string,
-  handlers: readonly StreamHandler[],
-): Promise<AsyncDisposable> {
+export function serveUnix(path: string, handlers: readonly StreamHandler[]): AsyncDisposable {
   deferDestroyEverywhere();
   const server = new Server();
   const closing = new AbortController();
@@ -96,20 +94,28 @@ export async function serveUnix(
     },
   };
   for (const handler of handlers) handler.add(services);
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => {
-      if (error === null) resolve();
-      else reject(new Error(`Serve gRPC on "${path}": ${error.message}`, { cause: error }));
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  let listener: UnixListener;
+  try {
+    listener = listenUnix(path, (connection) => {
+      // A client that went away is no failure of ours.
+      connection.on("error", () => {});
+      injector.injectConnection(connection);
     });
-  });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`Serve gRPC on "${path}": ${why}`, { cause });
+  }
   return {
     async [Symbol.asyncDispose]() {
       closing.abort(new GrpcError("UNAVAILABLE", "the server is closing"));
+      injector.destroy();
       await new Promise<void>((resolve) => {
         server.tryShutdown(() => resolve());
         // Sessions of clients that keep calling would hold a graceful shutdown for ever.
         server.forceShutdown();
       });
+      await listener[Symbol.asyncDispose]();
     },
   };
 }

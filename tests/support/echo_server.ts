@@ -15,7 +15,7 @@ export const repeat: Method<Uint8Array, Uint8Array> = {
 };
 
 if (import.meta.main) {
-  await serveUnix(Deno.args[0] ?? "", [
+  serveUnix(Deno.args[0] ?? "", [
     streamHandler(repeat, async function* (request, { signal }) {
       yield request;
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
