@@ -34,6 +34,8 @@ async function main(): Promise<number> {
   const logger = createLogger(config.log);
   for (const warning of parsed.warnings) logger.warn("configuration", { detail: warning });
 
+  const announce = config.log.format === "pretty" ? writeStderr : () => {};
+
   const stop = new AbortController();
   const end = (why: string) => {
     if (stop.signal.aborted) return;
@@ -63,13 +65,20 @@ async function main(): Promise<number> {
       clock: systemClock,
       random: Math.random,
       logger,
-      announce: config.log.format === "pretty" ? writeStderr : () => {},
+      announce,
     }, stop.signal);
     return exitCode;
   } catch (error) {
     logger.error("runner stopped", { component: "scheduler", error });
+    announce(`\n  ${readable(error)}\n\n`);
     return error instanceof LeadershipLost ? EXIT.leadershipLost : EXIT.failed;
   }
+}
+
+/** An error's message for a terminal: what others may have put into it cannot steer the terminal. */
+function readable(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, " ");
 }
 
 if (import.meta.main) Deno.exit(await main());

@@ -8,11 +8,29 @@ export class StateError extends Error {
  * path. Throws {@link StateError} that says what to do.
  */
 export async function openStateDirectory(directory: string): Promise<string> {
-  await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
-  const path = await Deno.realPath(directory);
-  await refuseWide(path, "700");
-  return path;
+  try {
+    await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
+    const path = await Deno.realPath(directory);
+    await refuseWide(path, "700");
+    return path;
+  } catch (error) {
+    throw stateFailure(directory, error);
+  }
 }
+
+/** A failure of the file system below `directory` in words that say what to do; others unchanged. */
+export function stateFailure(directory: string, error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof StateError) return error;
+  const why = /^(.*) \(os error (\d+)\)/.exec(error.message);
+  if (why === null) return error;
+  const wayOut = why[2] === ENOSPC
+    ? "free some space, or set STATE_DIR to a directory elsewhere"
+    : "set STATE_DIR to a directory that this user can write";
+  const what = (why[1] ?? "").replace(/^./, (letter) => letter.toLowerCase());
+  return new StateError(`Write to "${directory}": ${what}; ${wayOut}`, { cause: error });
+}
+
+const ENOSPC = "28";
 
 /** Throws {@link StateError} unless `path` is ours alone. */
 export async function refuseWide(path: string, wanted: "600" | "700"): Promise<void> {

@@ -104,7 +104,13 @@ export function createSupervisor(
       stderr: "null",
       detached: true,
     }).spawn();
-    const pidfile = await writePidfile(file(spec.name, "pid"), child.pid, program);
+    const pidfile = await writePidfile(file(spec.name, "pid"), child.pid, program)
+      .catch(async (error) => {
+        // Nobody would ever find it again.
+        signalProcess(-child.pid, "SIGKILL");
+        await child.status;
+        throw error;
+      });
     return { pid: child.pid, pidfile, ended: child.status };
   };
 
@@ -154,8 +160,10 @@ export function createSupervisor(
         : String(cause);
       const lines = await tailLog(file(spec.name, "log"));
       throw new ChildError(
-        `Start ${spec.name}: ${why}; its last lines: ${
-          lines.length === 0 ? "none" : lines.join(" | ")
+        `Start ${spec.name}: ${why}; ${
+          lines.length === 0
+            ? `it wrote nothing to "${file(spec.name, "log")}": is the disk full?`
+            : `its last lines: ${lines.join(" | ")}`
         }`,
         { cause },
       );

@@ -22,6 +22,7 @@ import { settleTask } from "../controller/settle.ts";
 import { createCapabilities } from "../facade/capability.ts";
 import { createLateEvents } from "../facade/late_events.ts";
 import { createFacade } from "../facade/server.ts";
+import { allOrNone } from "../lib/all_or_none.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Secret } from "../lib/secret.ts";
@@ -99,11 +100,10 @@ export async function startController(
   sources.gitea = () => giteaWatch.status();
   const names = { stream: config.nats.stream, subjectBase: config.nats.subjectBase };
   // When one cannot become right, the other is not waited for.
-  const starting = AbortSignal.any([signal, closing.signal]);
-  await Promise.all([
-    checkRegistration({ gitea, clock, logger, random, watch: giteaWatch }, starting),
-    prepareNats(starting),
-  ]);
+  await allOrNone([
+    (stop) => checkRegistration({ gitea, clock, logger, random, watch: giteaWatch }, stop),
+    prepareNats,
+  ], signal);
 
   const queue = createQueue(nats, { ...names, clock, logger });
   const records = setup.use(createRecords(nats, { clock, logger }));
@@ -261,9 +261,9 @@ export async function startController(
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 
-  async function prepareNats(starting: AbortSignal): Promise<void> {
-    await nats.ready({ signal: starting });
-    const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal: starting });
+  async function prepareNats(stop: AbortSignal): Promise<void> {
+    await nats.ready({ signal: stop });
+    const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal: stop });
     if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
     if (bucketLost) {
       logger.error("records lost", {

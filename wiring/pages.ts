@@ -1,6 +1,6 @@
 import { createMetrics } from "../clients/prometheus/metrics.ts";
 import { createBoard } from "../controller/board.ts";
-import type { Config } from "../controller/config/config.ts";
+import type { Config, Listen } from "../controller/config/config.ts";
 import { createLedger } from "../controller/ledger.ts";
 import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
 import { createPhaseStatistics } from "../controller/phases.ts";
@@ -46,10 +46,11 @@ export function openPages(deps: {
     version,
     hosts: allowedHosts(config),
   }));
-  const listener = stack.use(listenWeb(web, config.admin.listen));
-  if (config.admin.health !== null) {
+  const { listen, health: healthListen } = config.admin;
+  const listener = stack.use(named("ADMIN_LISTEN", listen, () => listenWeb(web, listen)));
+  if (healthListen !== null) {
     const health = createHealth({ metricsText: metrics.text, readiness, logger });
-    stack.use(listenHealth(health, config.admin.health));
+    stack.use(named("HEALTH_LISTEN", healthListen, () => listenHealth(health, healthListen)));
   }
   const { hostname, port } = listener.address;
   return {
@@ -58,6 +59,20 @@ export function openPages(deps: {
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}/`,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** What `open` gives; a failure names the setting and the way out. */
+function named<T>(variable: string, { hostname, port }: Listen, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    const why = error instanceof Deno.errors.AddrInUse
+      ? "another program listens there; stop that one, or"
+      : error instanceof Deno.errors.PermissionDenied
+      ? "this user may not;"
+      : `${error instanceof Error ? error.message : error};`;
+    throw new Error(`Listen on "${hostname}:${port}": ${why} set ${variable} to another address`);
+  }
 }
 
 /** Names under which the dashboard may be asked for: a foreign `Host` is DNS rebinding. */

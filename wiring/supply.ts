@@ -3,7 +3,9 @@ import type { ProcessIdentity } from "../backends/process/process_identity.ts";
 import { createSpireEntries } from "../clients/spire/entries.ts";
 import type { Config } from "../controller/config/config.ts";
 import { instanceOf } from "../controller/model/ids.ts";
+import { stateFailure } from "../embedded/state_directory.ts";
 import { startTrustDomain } from "../embedded/trust_domain.ts";
+import { allOrNone } from "../lib/all_or_none.ts";
 import { enabledBackends, type Parts } from "./controller.ts";
 import { createProcessBackends } from "./process_backends.ts";
 import type { ProcessContext } from "./process.ts";
@@ -20,8 +22,11 @@ export async function supplyParts(
   signal: AbortSignal,
 ): Promise<Parts> {
   const { clock, logger, stack, isRoot } = context;
-  await Deno.mkdir(config.stateDir, { recursive: true, mode: 0o700 });
-  const supplies = await createSupplies(config, context);
+  const inState = <T>(work: Promise<T>) =>
+    work.catch((error) => {
+      throw stateFailure(config.stateDir, error);
+    });
+  const supplies = await inState(createSupplies(config, context));
   const directory = await runtimeDirectory(config.stateDir, { otherUsers: isRoot });
   const backendNames = enabledBackends(config);
   stack.defer(() =>
@@ -30,7 +35,7 @@ export async function supplyParts(
   const { trustDomain } = config.spiffe;
   const facadeSpiffeId = config.facade.spiffeId ??
     `spiffe://${trustDomain}/gitea-dynamic-runner/facade`;
-  const [nats, gitea] = await Promise.all([supplies.nats(signal), supplies.gitea(signal)]);
+  const [nats, gitea] = await inState(allOrNone([supplies.nats, supplies.gitea], signal));
 
   const { endpointSocket: endpoint, spireServerSocket: adminSocket } = config.spiffe;
   let identity: ProcessIdentity;
@@ -43,13 +48,13 @@ export async function supplyParts(
     endpointSocket = endpoint;
   } else {
     const domain = stack.use(
-      await startTrustDomain({
+      await inState(startTrustDomain({
         directory: join(config.stateDir, "trust"),
         trustDomain,
         clock,
         logger,
         temporaryDirectory: directory,
-      }),
+      })),
     );
     identity = domain;
     endpointSocket = await domain.endpointFor(facadeSpiffeId);
@@ -63,11 +68,13 @@ export async function supplyParts(
     clock,
     logger,
     stack,
+  }).catch((error) => {
+    throw executorsFailure(directory, error);
   });
   return {
     gitea,
     nats,
-    capabilityKeys: await supplies.capabilityKeys(),
+    capabilityKeys: await inState(supplies.capabilityKeys()),
     trustDomain,
     endpointSocket,
     facade: {
@@ -78,4 +85,11 @@ export async function supplyParts(
     },
     backends,
   };
+}
+
+/** The folder of the executors may be on another file system than STATE_DIR. */
+function executorsFailure(directory: string, error: unknown): unknown {
+  return error instanceof Error && error.message.includes("(os error ")
+    ? new Error(`Install the executor in "${directory}": ${error.message}`, { cause: error })
+    : error;
 }

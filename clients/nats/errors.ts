@@ -19,11 +19,17 @@ export const ERR_CODE = {
   streamNotFound: 10059,
   wrongLastSequence: 10071,
   storeFailed: 10077,
+  /** A stream that reserves more than the server has; it will not have more before it is restarted. */
+  storageExceeded: 10047,
 } as const;
 
 /** Turns an API error into a {@link QueueError}; `action` begins the message. */
 export function apiFailure(action: string, error: ApiError): QueueError {
-  const message = `${action}: ${error.description} (JetStream ${error.errCode || error.code})`;
+  const number = error.errCode || error.code;
+  const wayOut = error.errCode === ERR_CODE.storageExceeded
+    ? "; free disk space, or raise the server's max_file_store or the account's limit, and restart it"
+    : "";
+  const message = `${action}: ${error.description} (JetStream ${number})${wayOut}`;
   return new QueueError(codeOf(error), message, { retryable: isRetryable(error) });
 }
 
@@ -31,6 +37,7 @@ function codeOf(error: ApiError): QueueErrorCode {
   if (error.errCode === ERR_CODE.wrongLastSequence) return "conflict";
   // "maximum messages exceeded" and its kin: the stream discards new ones when it is full.
   if (error.errCode === ERR_CODE.storeFailed || /^maximum/.test(error.description)) return "full";
+  if (error.errCode === ERR_CODE.storageExceeded) return "refused";
   if (error.code === 503 || error.code === 500) return "unavailable";
   return "refused";
 }
