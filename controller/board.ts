@@ -195,7 +195,8 @@ export function createBoard(deps: {
         backend: entry.backend,
       }));
       const last = stored.at(-1);
-      const nextCursor = last === undefined || stored.length < query.limit ? null : `${last.seq}`;
+      const more = last !== undefined && last.seq > 1 && stored.length >= query.limit;
+      const nextCursor = more ? `${last.seq}` : null;
       return { items, nextCursor, total: stored.length };
     },
     audit: (query) => Promise.resolve(pageOf([], query)),

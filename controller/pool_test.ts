@@ -57,3 +57,16 @@ Deno.test("changed() resolves when a slot is taken or freed, and rejects when ab
   stop.abort(new Error("stop"));
   await assert.rejects(next, /stop/);
 });
+
+Deno.test("free() leaves room for executors that nobody can account for, until they are gone", async () => {
+  let unknown = 1;
+  const pool = createPool({ capacity: () => 2, open: () => true, unknown: () => unknown });
+  assert.equal(pool.free(), 1);
+  pool.observe(id(1), { kind: "admitted" });
+  assert.deepEqual([pool.free(), pool.admits(id(1)), pool.admits(id(2))], [0, true, false]);
+  const change = pool.changed(new AbortController().signal);
+  unknown = 0;
+  pool.refresh();
+  await change;
+  assert.equal(pool.free(), 1);
+});

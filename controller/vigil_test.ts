@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { add, createFakeGitea } from "../tests/fakes/gitea_port.ts";
+import { GiteaError } from "./gitea.ts";
 import { createLedger } from "./ledger.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { DEFAULT_DELAYS } from "./model/decide.ts";
@@ -42,6 +43,7 @@ function setup(options: { near?: number; maxRps?: number } = {}) {
     clock,
     gitea,
     ledger,
+    vigil,
     effects,
     put,
     beats: (n: number) => gitea.tasks.get(BigInt(n))?.heartbeats,
@@ -106,4 +108,38 @@ Deno.test("run() stays within its budget when many wait", async () => {
   assert.ok(all <= 120 && all >= 80, `${all} heartbeats in 60 s at 2 a second`);
   const served = [...t.gitea.tasks.values()].filter((task) => task.heartbeats > 0).length;
   assert.equal(served, 50);
+});
+
+Deno.test("run() asks first for those that are latest for their interval", async () => {
+  await using t = setup({ near: 1, maxRps: 1 });
+  for (let n = 1; n <= 30; n++) t.put(n, { kind: "stored" }).sequence = n;
+  await t.clock.advance(300_000);
+  // All others together need but one heartbeat in 200 s each; the next one is asked every 10 s.
+  assert.ok((t.beats(1) ?? 0) >= 15, `${t.beats(1)} heartbeats of the next one`);
+  assert.ok((t.beats(30) ?? 0) >= 1);
+});
+
+Deno.test("confirm() asks Gitea unless it has just spoken of the task", async () => {
+  await using t = setup();
+  const entry = t.put(1, { kind: "admitted" });
+  await t.vigil.confirm(entry);
+  assert.equal(t.beats(1), 0, "it has just been handed out");
+  await t.clock.advance(3_000);
+  await t.vigil.confirm(entry);
+  await t.vigil.confirm(entry);
+  assert.equal(t.beats(1), 1);
+});
+
+Deno.test("confirm() has a job settled that was cancelled meanwhile, and never rejects", async () => {
+  await using t = setup();
+  const entry = t.put(1, { kind: "admitted" });
+  await t.clock.advance(3_000);
+  t.gitea.down = new GiteaError("unavailable", "Update task: refused");
+  await t.vigil.confirm(entry);
+  assert.equal(entry.state.kind, "admitted");
+  await t.clock.advance(3_000);
+  t.gitea.down = null;
+  t.gitea.cancel(1n);
+  await t.vigil.confirm(entry);
+  assert.equal(entry.state.kind, "settling");
 });

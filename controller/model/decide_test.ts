@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { events, NOW, X } from "../../tests/support/state_events.ts";
 import { decide, DEFAULT_DELAYS } from "./decide.ts";
 import type { Result } from "./reason.ts";
-import type { Effect, Event, State } from "./state.ts";
+import { type Effect, type Event, holdsSlot, type State } from "./state.ts";
 
 interface Life {
   readonly state: State;
@@ -150,6 +150,43 @@ const lives: [string, readonly string[], State["kind"], readonly string[], reado
     ["accept", "await_claim", "withdraw", "settle", "ack", "delete_executor", "finish"],
   ],
   [
+    "an executor whose gate says goodbye before the backend knows",
+    [...HANDED_OVER, "final", "marked", "leaving"],
+    "terminal",
+    [
+      "received",
+      "capacity_acquired",
+      "backend_ready",
+      "runner_claimed",
+      "acked",
+      "running",
+      "terminal",
+      "marked",
+    ],
+    ["accept", "await_claim", "ack", "mark"],
+  ],
+  [
+    "a ready executor that has ended",
+    ["delivered", "seen", "ready", "lookAgain", "executorFailed"],
+    "admitted",
+    ["received", "capacity_acquired", "backend_ready", "backend_retry"],
+    ["accept", "await_claim", "accept", "accept"],
+  ],
+  [
+    "a claim that was recorded while the executor was being looked at again",
+    ["delivered", "seen", "ready", "lookAgain", "claim"],
+    "claimed",
+    ["received", "capacity_acquired", "backend_ready", "runner_claimed"],
+    ["accept", "await_claim", "accept"],
+  ],
+  [
+    "a second, different message while its executor is made",
+    ["delivered", "seen", "conflicting", "settled", "messageGone", "gone", "deleted"],
+    "cleaned",
+    ["received", "capacity_acquired", "conflicting assignment", "terminal", "cleaned"],
+    ["accept", "withdraw", "settle", "terminate", "delete_executor", "finish"],
+  ],
+  [
     "a message that comes again after the claim",
     [...HANDED_OVER, "delivered"],
     "running",
@@ -224,4 +261,21 @@ Deno.test("decide() keeps the first result that Gitea accepted", () => {
     const again = decide(ended, { kind: "final_accepted", result: "failure" }, NOW).state;
     assert.ok(again.kind === "terminal" && again.result === result);
   }
+});
+
+Deno.test("decide() frees the slot at the gate's goodbye, and deletes at the backend's word", () => {
+  const { state } = live([...HANDED_OVER, "final", "marked"]);
+  assert.equal(holdsSlot(state), true);
+  const left = decide(state, { kind: "executor_leaving" }, NOW);
+  assert.deepEqual([holdsSlot(left.state), left.effects], [false, []]);
+  const ended = decide(left.state, { kind: "executor_ended" }, NOW);
+  assert.deepEqual(ended.effects, [{ kind: "delete_executor" }]);
+  assert.deepEqual(decide(ended.state, { kind: "executor_leaving" }, NOW).state, ended.state);
+});
+
+Deno.test("decide() keeps the reason of an end that we reported ourselves", () => {
+  const lost = decide(live(HANDED_OVER).state, events.lost ?? { kind: "held" }, NOW);
+  assert.equal(lost.waiting?.code, "executor_failed");
+  const settled = decide(lost.state, { kind: "settled" }, NOW);
+  assert.equal("waiting" in settled, false);
 });

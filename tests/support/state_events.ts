@@ -29,6 +29,7 @@ export const events: Record<string, Event> = {
   messageGone: { kind: "message_gone" },
   final: { kind: "final_accepted", result: "success" },
   settled: { kind: "settled" },
+  leaving: { kind: "executor_leaving" },
   ended: { kind: "executor_ended" },
   gone: { kind: "executor_gone" },
   marked: { kind: "marked" },
