@@ -1,7 +1,7 @@
 import { ownProperty } from "../../lib/json_object.ts";
 import type { Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import type { StepSnapshot } from "./record.ts";
-import { parseYaml } from "./workflow.ts";
+import { jobOf } from "./workflow.ts";
 
 /** Steps beyond this are not reported by states that the controller sends itself. */
 const MAX_STEPS = 1_000;
@@ -15,7 +15,7 @@ export function stepsOf(task: Task): number {
   const job = task.context?.["job"];
   if (payload === undefined || typeof job !== "string") return 0;
   try {
-    const steps = ownProperty(ownProperty(ownProperty(read(payload), "jobs"), job), "steps");
+    const steps = ownProperty(jobOf(payload, job), "steps");
     return Array.isArray(steps) ? Math.min(steps.length, MAX_STEPS) : 0;
   } catch {
     return 0; // The job is refused elsewhere, with the reason.
@@ -32,8 +32,4 @@ export function unstartedSteps(count: number): StepSnapshot[] {
     logIndex: 0,
     logLength: 0,
   }));
-}
-
-function read(payload: Uint8Array): unknown {
-  return parseYaml(new TextDecoder().decode(payload));
 }

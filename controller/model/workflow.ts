@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { parse, stringify } from "yaml";
 import { isObject, ownProperty } from "../../lib/json_object.ts";
 
@@ -31,15 +32,43 @@ export function stringifyYaml(value: unknown): string {
  * `group` of an object for one more label. Throws {@link WorkflowError} when there are none.
  */
 export function runsOn(payload: Uint8Array, jobKey: string): string[] {
-  if (payload.byteLength > MAX_YAML_BYTES) throw tooLarge(payload.byteLength);
-  const workflow = read(new TextDecoder().decode(payload), false);
-  const job = ownProperty(ownProperty(workflow, "jobs"), jobKey);
+  const job = jobOf(payload, jobKey);
   if (job === undefined) {
     throw new WorkflowError(`Cannot read the task's workflow: it has no job ${quote(jobKey)}`);
   }
   const labels = labelsOf(ownProperty(job, "runs-on"), jobKey);
   if (labels.length === 0) throw malformed(jobKey, "names no label");
   return labels;
+}
+
+/**
+ * `jobs.<jobKey>` of a task's workflow payload; undefined when there is none. Throws
+ * {@link WorkflowError} when the payload cannot be read. The caller must not change what it gets.
+ */
+export function jobOf(payload: Uint8Array, jobKey: string): unknown {
+  if (payload.byteLength > MAX_YAML_BYTES) throw tooLarge(payload.byteLength);
+  const key = createHash("sha256").update(payload).digest("base64");
+  const workflow = recent.get(key) ?? read(new TextDecoder().decode(payload), false);
+  if (payload.byteLength <= MAX_REMEMBERED_BYTES) remember(key, workflow);
+  return ownProperty(ownProperty(workflow, "jobs"), jobKey);
+}
+
+/**
+ * The last few payloads as parsed, by their hash. A task's payload is looked at when it is placed,
+ * and again, with the same bytes, when its envelope is opened: parsing was a quarter of the hand-over.
+ */
+const recent = new Map<string, unknown>();
+const MAX_REMEMBERED = 64;
+const MAX_REMEMBERED_BYTES = 16 * 1024;
+
+function remember(key: string, workflow: unknown): void {
+  recent.delete(key);
+  recent.set(key, workflow);
+  if (recent.size <= MAX_REMEMBERED) return;
+  for (const oldest of recent.keys()) {
+    recent.delete(oldest);
+    return;
+  }
 }
 
 function read(text: string, uniqueKeys: boolean): unknown {

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { fc } from "../../tests/support/property.ts";
-import { MAX_YAML_BYTES, parseYaml, runsOn, stringifyYaml, WorkflowError } from "./workflow.ts";
+import {
+  jobOf,
+  MAX_YAML_BYTES,
+  parseYaml,
+  runsOn,
+  stringifyYaml,
+  WorkflowError,
+} from "./workflow.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const job = (runsOn: string) => bytes(`name: w\njobs:\n  build:\n    runs-on: ${runsOn}\n`);
@@ -70,4 +77,15 @@ Deno.test("parseYaml() reads what stringifyYaml() writes", () => {
 
 Deno.test("parseYaml() refuses a key that is given twice", () => {
   assert.throws(() => parseYaml("a: 1\na: 2\n"), WorkflowError);
+});
+
+Deno.test("jobOf() reads a payload that it has seen before just as it reads a new one", () => {
+  const payload = (label: string) =>
+    new TextEncoder().encode(`jobs: {build: {runs-on: [self-hosted, ${label}]}}`);
+  assert.deepEqual(runsOn(payload("pod"), "build"), ["self-hosted", "pod"]);
+  assert.deepEqual(runsOn(payload("vm"), "build"), ["self-hosted", "vm"]);
+  assert.deepEqual(runsOn(payload("pod"), "build"), ["self-hosted", "pod"]);
+  assert.equal(jobOf(payload("pod"), "other"), undefined);
+  for (let i = 0; i < 200; i++) runsOn(payload(`label-${i}`), "build");
+  assert.deepEqual(runsOn(payload("pod"), "build"), ["self-hosted", "pod"]);
 });
