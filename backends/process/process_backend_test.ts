@@ -369,6 +369,43 @@ Deno.test({
 });
 
 Deno.test({
+  name: "users are given in turn, also by the next controller",
+  ignore: !isRoot,
+  async fn() {
+    await using world = await setup("exit 0", { userIds: { first: 61_700, count: 3 } });
+    const given: (string | null)[] = [];
+    for (const task of ["1", "2", "3", "4"]) {
+      await using backend = world.open();
+      const made = await backend.create(specOf(task, "pod"), call);
+      given.push(made.identityTarget);
+      await backend.delete(made, call);
+    }
+    assert.deepEqual(given, ["61700", "61701", "61702", "61700"]);
+  },
+});
+
+Deno.test({
+  name: "delete() ends what forks faster than it can be looked for",
+  ignore: !isRoot,
+  async fn() {
+    // Each generation lives for a moment, ignores SIGTERM, and carries no mark of the executor.
+    const comet = `trap "" TERM; exec 9>>beat; c() { echo . >&9; c & exit 0; }; c &`;
+    await using world = await setup(
+      `umask 0; : >beat; env -i setsid sh -c '${comet}'; ${WAIT}`,
+      { userIds: { first: 61_710, count: 2 } },
+    );
+    const made = await world.make();
+    const size = async () => (await beat.stat()).size;
+    using beat = await Deno.open(`${world.home(made.name)}/beat`);
+    await eventually(async () => await size() > 20, { what: "the comet" });
+    await world.backend.delete(made, call);
+    const atDelete = await size();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await size(), atDelete, "nothing writes any more");
+  },
+});
+
+Deno.test({
   name: "two controllers of one machine never give the same user",
   ignore: !isRoot,
   async fn() {

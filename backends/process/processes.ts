@@ -60,15 +60,38 @@ export async function endProcesses(
   while (clock.monotonic() < graceEnds && await livesOn(target)) await clock.sleep(POLL_MS, signal);
   const killEnds = clock.monotonic() + KILL_MS;
   while (true) {
+    const isKilled = target.userId === null || await killUser(target.userId);
     const left = await processesOf(target);
-    if (left.length === 0) return;
+    if (isKilled && left.length === 0) return;
     if (clock.monotonic() > killEnds) {
-      const pids = left.map(({ pid }) => pid).join(", ");
-      throw new BackendError("unavailable", `End the processes ${pids}: alive 5 s after SIGKILL`);
+      const which = left.length === 0 ? `of user ${target.userId}` : left.map(({ pid }) => pid);
+      throw new BackendError("unavailable", `End the processes ${which}: alive 5 s after SIGKILL`);
     }
     for (const stat of left) await signalExactly(stat, "SIGKILL");
     await clock.sleep(POLL_MS, signal);
   }
+}
+
+/**
+ * SIGKILL to every process of a user in one system call: one that forks faster than /proc can be read
+ * would escape otherwise, and live on as the user of a later job. False when it has to be repeated.
+ */
+async function killUser(userId: number): Promise<boolean> {
+  if (userId === 0 || userId === Deno.uid()) {
+    throw new TypeError(`End the processes of user ${userId}: those are not an executor's alone`);
+  }
+  const { signal } = await new Deno.Command("/bin/sh", {
+    args: ["-c", "kill -9 -1"],
+    clearEnv: true,
+    cwd: "/",
+    uid: userId,
+    gid: userId,
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).output();
+  // The caller itself is spared; a process of that user may have been faster.
+  return signal === null;
 }
 
 /** Cheap while the leader lives; only then is everything looked at. */

@@ -11,10 +11,14 @@ export interface UserIds {
 /** Where controllers of this machine tell each other which users they have given away. */
 const REGISTRY = "/run/gitea-dynamic-runner-users";
 
+/** Below the root: the user that was given last. */
+const LAST = ".last-user";
+
 /**
  * Gives the executor in `<root>/<name>` a user that no other executor of this machine has and no
  * process runs as, and notes it in the folder. Only root may call this. Other controllers matter: an
- * executor's leftovers are ended by their user, so one user must never belong to two executors.
+ * executor's leftovers are ended by their user, so one user must never belong to two executors. They
+ * are given in turn, so that what a job left in a folder open to all waits long for the next owner.
  * Throws {@link BackendError} `quota` when all are taken.
  */
 export async function allocateUser(
@@ -28,11 +32,15 @@ export async function allocateUser(
   using lock = await Deno.open(`${registry}/lock`, { write: true, create: true, mode: 0o600 });
   await lock.lock(true);
   const taken = await usersInUse(root);
-  for (let userId = first; userId < first + count; userId++) {
+  const last = Number.parseInt(await readStart(`${root}/${LAST}`, 16) ?? "", 10);
+  const start = last >= first && last < first + count ? last + 1 - first : 0;
+  for (let turn = 0; turn < count; turn++) {
+    const userId = first + (start + turn) % count;
     const lease = `${registry}/${userId}`;
     if (taken.has(userId) || await isLeased(lease, userId)) continue;
     await Deno.writeTextFile(`${folder}/user`, `${userId}\n`, { mode: 0o600 });
     await Deno.writeTextFile(lease, folder, { mode: 0o600 });
+    await Deno.writeTextFile(`${root}/${LAST}`, `${userId}\n`, { mode: 0o600 });
     return userId;
   }
   throw new BackendError(
