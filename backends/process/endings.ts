@@ -1,7 +1,7 @@
 import type { Ending } from "../../controller/backend.ts";
 import { exitText } from "../exit_texts.ts";
-import { readStart } from "./folder.ts";
-import { isAlive, parseStat, type ProcessRef } from "./proc.ts";
+import { readEnd, readStart } from "./folder.ts";
+import { isAlive, isDead, parseStat, type ProcessRef, readStat } from "./proc.ts";
 
 const TAIL_BYTES = 16 * 1024;
 const TAIL_LINES = 20;
@@ -21,11 +21,14 @@ export async function endingOf(
 ): Promise<Ending | null> {
   if (executor.sameBoot) {
     if (await isAlive(executor.process)) return null;
-    const main = parseStat(await readStart(`${folder}/main`, 1024) ?? "");
-    // A job that kills the wrapper has not ended: its own program still runs.
-    if (main !== undefined && main.session === executor.process.pid && await isAlive(main)) {
-      return null;
-    }
+    const noted = parseStat(await readStart(`${folder}/main`, 1024) ?? "");
+    const main = noted === undefined ? undefined : await readStat(noted.pid);
+    // A job that kills the wrapper has not ended: its own program still runs. It may write what it
+    // likes there, so the session is asked of the kernel.
+    if (
+      main !== undefined && main.startTime === noted?.startTime && !isDead(main) &&
+      main.session === executor.process.pid
+    ) return null;
   }
   const lastLines = await tailOf(folder);
   const text = (await readStart(`${folder}/exit`, 16))?.trim() ?? "";
@@ -41,7 +44,7 @@ export async function endingOf(
 
 /** The last lines that gate and runner printed, without control characters. */
 export async function tailOf(folder: string): Promise<string[]> {
-  const text = new TextDecoder().decode(await readTail(`${folder}/output`, TAIL_BYTES));
+  const text = new TextDecoder().decode(await readEnd(`${folder}/output`, TAIL_BYTES));
   return text.split("\n")
     .map((line) => line.replace(COLOURS, "").replace(CONTROLS, " ").slice(0, LINE_LENGTH).trimEnd())
     .filter((line) => line !== "").slice(-TAIL_LINES);
@@ -54,30 +57,14 @@ export async function tailOf(folder: string): Promise<string[]> {
 export async function boundOutput(folder: string): Promise<void> {
   const path = `${folder}/output`;
   try {
-    if ((await Deno.stat(path)).size <= OUTPUT_BYTES) return;
-    const tail = await readTail(path, TAIL_BYTES);
+    const { isFile, size } = await Deno.lstat(path);
+    if (!isFile || size <= OUTPUT_BYTES) return;
+    const tail = await readEnd(path, TAIL_BYTES);
     await Deno.truncate(path, 0);
     await Deno.writeFile(path, tail, { append: true, create: false });
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-}
-
-async function readTail(path: string, bytes: number): Promise<Uint8Array> {
-  try {
-    using file = await Deno.open(path);
-    const { size } = await file.stat();
-    await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
-    const buffer = new Uint8Array(bytes);
-    let length = 0;
-    while (length < bytes) {
-      const read = await file.read(buffer.subarray(length));
-      if (read === null) break;
-      length += read;
-    }
-    return buffer.subarray(0, length);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return new Uint8Array();
-    throw error;
+    const isGone = error instanceof Deno.errors.NotFound;
+    // Closed by the job itself: it fills its own disk.
+    if (!isGone && !(error instanceof Deno.errors.PermissionDenied)) throw error;
   }
 }

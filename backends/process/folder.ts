@@ -175,15 +175,44 @@ export async function removeFolder(folder: string): Promise<void> {
   }
 }
 
-/** The first bytes of a file, however long it is; undefined when it is not there. */
+/** The first bytes of a file, however long it is; undefined when it is not there or cannot be read. */
 export async function readStart(path: string, bytes: number): Promise<string | undefined> {
+  using file = await openRegular(path);
+  if (file === undefined) return undefined;
+  const buffer = new Uint8Array(bytes);
+  const read = await file.read(buffer) ?? 0;
+  return new TextDecoder().decode(buffer.subarray(0, read));
+}
+
+/** Its last bytes; none when it is not there or cannot be read. */
+export async function readEnd(path: string, bytes: number): Promise<Uint8Array> {
+  using file = await openRegular(path);
+  if (file === undefined) return new Uint8Array();
+  const { size } = await file.stat();
+  await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
+  const buffer = new Uint8Array(bytes);
+  let length = 0;
+  while (length < bytes) {
+    const read = await file.read(buffer.subarray(length));
+    if (read === null) break;
+    length += read;
+  }
+  return buffer.subarray(0, length);
+}
+
+/**
+ * A file that the job may have closed to us or, without a user of its own, replaced: by a link, or by
+ * a pipe, which would never open. One executor's files must not stop the others from being seen.
+ */
+async function openRegular(path: string): Promise<Deno.FsFile | undefined> {
   try {
-    using file = await Deno.open(path);
-    const buffer = new Uint8Array(bytes);
-    const read = await file.read(buffer) ?? 0;
-    return new TextDecoder().decode(buffer.subarray(0, read));
+    if (!(await Deno.lstat(path)).isFile) return undefined;
+    return await Deno.open(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
+    if (
+      error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory ||
+      error instanceof Deno.errors.PermissionDenied
+    ) return undefined;
     throw error;
   }
 }

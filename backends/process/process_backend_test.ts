@@ -308,6 +308,33 @@ Deno.test("a program whose wrapper was killed still runs; then it has vanished",
   );
 });
 
+Deno.test("what the job notes in its folder keeps nobody alive and hides nobody", async () => {
+  // Without a user of its own it can replace the files: a pipe would never open.
+  await using world = await setup(
+    `cd ..; rm output exit; mkfifo output; mkdir exit; cd home; ${WAIT}`,
+  );
+  const made = await world.make("1");
+  const other = await world.backend.create(specOf("2", "pod"), call);
+  const folder = `${world.directory}/${made.name}`;
+  const { process } = await metaOf(world.directory, made.name);
+  const main = await eventually(
+    async () => Number.parseInt(await Deno.readTextFile(`${folder}/main`), 10) || undefined,
+    { what: "the note of the wrapper" },
+  );
+  Deno.kill(process.pid, "SIGKILL");
+  const own = (await Deno.readTextFile("/proc/self/stat")).split(") ");
+  const claimed = own[1]?.replace(/^(\S+ \S+ \S+) \S+/, `$1 ${process.pid}`) ?? "";
+  await Deno.writeTextFile(`${folder}/main`, `${own[0]}) ${claimed}`);
+  Deno.kill(main, "SIGKILL");
+  const ending = await ended(world.backend, made.name);
+  assert.deepEqual([ending.code, ending.lastLines], ["executor_lost", []]);
+  const watching = new AbortController();
+  for await (const { name } of world.backend.watch({ signal: watching.signal })) {
+    if (name === other.name) watching.abort();
+  }
+  assert.equal((await world.backend.list(call)).length, 2);
+});
+
 Deno.test("an ending names the gate's exit code or the signal", async () => {
   for (
     const [script, detail] of [
