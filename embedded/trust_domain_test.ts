@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import type { ExecutorName } from "../controller/model/ids.ts";
-import { watchSvids } from "../clients/spiffe/workload_api.ts";
+import { type Svid, watchSvids } from "../clients/spiffe/workload_api.ts";
 import { eventually } from "../tests/support/eventually.ts";
-import { startTrustDomain, type TrustDomain } from "./trust_domain.ts";
+import { startTrustDomain, type TrustDomain, type TrustDomainOptions } from "./trust_domain.ts";
 
 const TD = "test.example";
 const ID = `spiffe://${TD}/ci/acme/app/build`;
@@ -22,7 +23,8 @@ function executor(name: string): ExecutorName {
 async function setup() {
   const directory = await Deno.makeTempDir({ prefix: "td-" });
   const clock = createFakeClock(Date.now());
-  const start = () => startTrustDomain({ directory, trustDomain: TD, clock, logger: silentLogger });
+  const start = (options: Partial<TrustDomainOptions> = {}) =>
+    startTrustDomain({ directory, trustDomain: TD, clock, logger: silentLogger, ...options });
   return {
     directory,
     clock,
@@ -73,7 +75,7 @@ Deno.test("startTrustDomain() gives each executor its own serial and one executo
 
 Deno.test("startTrustDomain() pushes a new SVID at half of its life", async () => {
   await using given = await setup();
-  await using domain = await given.start();
+  await using domain = await given.start({ svidTtlMs: 3_600_000 });
   await using source = watch(await domain.endpointFor(ID));
   const first = await ready(source);
   const seen: string[] = [];
@@ -84,6 +86,27 @@ Deno.test("startTrustDomain() pushes a new SVID at half of its life", async () =
   const second = await eventually(() => seen[0], { what: "the second SVID" });
   assert.notEqual(second, first.serial);
   assert.equal(source.current()?.serial, second);
+});
+
+Deno.test("startTrustDomain() pushes a valid SVID soon after the machine slept or its clock was set", async () => {
+  await using given = await setup();
+  let jump = 0;
+  const clock = { ...given.clock, now: () => given.clock.now() + jump };
+  await using domain = await given.start({ clock });
+  await using source = watch(await domain.endpointFor(ID));
+  await ready(source);
+  const seen: Svid[] = [];
+  using _listener = source.subscribe((svid) => seen.push(svid));
+  for (const [index, hours] of [2, -2].entries()) {
+    jump = hours * 3_600_000;
+    await given.clock.advance(15_000);
+    const svid = await eventually(() => seen[index], { what: "an SVID of the new time" });
+    const { validFrom, validTo } = new X509Certificate(svid.certificatePem);
+    const now = clock.now();
+    assert.ok(Date.parse(validFrom) <= now && Date.parse(validTo) > now, `${hours} h`);
+  }
+  await given.clock.advance(60_000);
+  assert.equal(seen.length, 2);
 });
 
 Deno.test("unbind() ends the stream and refuses afterwards; absent is success", async () => {

@@ -27,6 +27,9 @@ export interface WorkloadSocketOptions {
   readonly ttlMs: number;
 }
 
+/** Timers stand still while a machine sleeps, and do not follow a clock that is set. */
+const LOOK_MS = 15_000;
+
 /**
  * Serves the Workload API on a socket of its own that only `userId` may open. An older socket of
  * that path is replaced. Without an identity the stream ends with PERMISSION_DENIED "no identity
@@ -42,9 +45,9 @@ export async function openWorkloadSocket(
 
   const svidFor = async (spiffeId: string) => {
     const now = clock.now();
-    if (cached?.spiffeId === spiffeId && cached.svid.expiresAt - now > ttlMs / 2) {
-      return cached.svid;
-    }
+    const left = cached?.spiffeId === spiffeId ? cached.svid.expiresAt - now : 0;
+    // More than its whole life: the clock was set back, and it is not valid yet.
+    if (cached !== null && left > ttlMs / 2 && left <= ttlMs) return cached.svid;
     const svid = await authority.issue({ uris: [spiffeId], now, ttlMs });
     cached = { spiffeId, svid };
     return svid;
@@ -56,11 +59,14 @@ export async function openWorkloadSocket(
     if (bound === null) throw new GrpcError("PERMISSION_DENIED", "no identity issued");
     const { spiffeId, lost } = bound;
     const signal = AbortSignal.any([call.signal, lost.signal]);
+    let sent: IssuedSvid | null = null;
     while (true) {
       const svid = await svidFor(spiffeId);
       signal.throwIfAborted();
-      yield responseOf(spiffeId, svid, authority.bundleDer);
-      await clock.sleep(Math.max(svid.expiresAt - ttlMs / 2 - clock.now(), 1_000), signal);
+      if (svid !== sent) yield responseOf(spiffeId, svid, authority.bundleDer);
+      sent = svid;
+      const wait = svid.expiresAt - ttlMs / 2 - clock.now();
+      await clock.sleep(Math.min(Math.max(wait, 1_000), LOOK_MS), signal);
     }
   };
 
