@@ -54,7 +54,11 @@ export async function endGroup(
   options: { readonly graceMs: number; readonly clock: Clock },
 ): Promise<boolean> {
   const { clock, graceMs } = options;
-  if (await isAlive(child)) signalProcess(-child.pid, "SIGTERM");
+  if (await isAlive(child)) {
+    signalProcess(-child.pid, "SIGTERM");
+    // One that is frozen hears it only when it goes on.
+    signalProcess(-child.pid, "SIGCONT");
+  }
   const graceEnds = clock.monotonic() + graceMs;
   while (clock.monotonic() < graceEnds && await isAlive(child)) await clock.sleep(POLL_MS);
   const killEnds = clock.monotonic() + KILL_MS;

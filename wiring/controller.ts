@@ -68,7 +68,10 @@ export interface Surroundings {
 /** A running controller. */
 export interface Controller extends AsyncDisposable {
   readonly engine: Engine;
-  /** Resolves when `signal` has aborted and everything has stopped; rejects when it must not go on. */
+  /**
+   * Resolves when `signal` has aborted and everything has stopped, in the embedded profile executors,
+   * too; rejects when it must not go on.
+   */
   run(signal: AbortSignal): Promise<void>;
   /** Fetch at once. */
   nudge(): void;
@@ -76,6 +79,9 @@ export interface Controller extends AsyncDisposable {
 
 const CLAIM_TIMEOUT_MS = 240_000;
 const READ_EVENTS_MS = 2_000;
+/** The embedded profile promises to be gone within 12 s: for its executors, and for fetches in flight. */
+const FAREWELL_MS = 8_000;
+const EMBEDDED_GRACE_MS = 6_000;
 
 /**
  * Connects to everything and puts the controller together. Waits for servers that may come; rejects
@@ -209,6 +215,7 @@ export async function startController(
     version: around.version,
     capabilities: config.executorCapabilities,
     fetchMaxRps: config.gitea.fetchMaxRps,
+    ...(config.profile === "embedded" ? { graceMs: EMBEDDED_GRACE_MS } : {}),
   });
   const counts = sources.countQueue(queue, enabled);
   around.views.become(createBoard({
@@ -250,7 +257,7 @@ export async function startController(
       await engine.takeOver(either);
       const capabilitiesPassedOn = passOnCapabilities(either);
       await Promise.all([
-        engine.run(either),
+        act(either),
         scheduler.run(either),
         labels.run(either),
         counts.run(either),
@@ -260,6 +267,14 @@ export async function startController(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+
+  /** Executors end while the scheduler lets its last fetches finish: neither needs the other. */
+  async function act(stop: AbortSignal): Promise<void> {
+    await engine.run(stop);
+    if (config.profile !== "embedded" || fenced.signal.aborted) return;
+    using limit = clock.timeout(FAREWELL_MS);
+    await engine.endExecutors(limit.signal);
+  }
 
   async function prepareNats(stop: AbortSignal): Promise<void> {
     await nats.ready({ signal: stop });

@@ -20,9 +20,6 @@ export interface ProcessContext {
   announce(text: string): void;
 }
 
-/** A clean stop of the embedded profile gives its executors this long to end. */
-const FAREWELL_MS = 6_000;
-
 /**
  * Runs the whole program until `signal` aborts. Resolves after a clean stop; rejects with the reason
  * when it cannot go on. What was opened is closed in reverse order either way.
@@ -47,10 +44,6 @@ export async function runProcess(
     const ending = config.profile === "embedded" ? "   Ctrl-C ends everything" : "";
     context.announce(`\n  The dashboard is at ${pages.url}${ending}\n\n`);
     await controller.run(signal);
-    if (config.profile === "embedded") {
-      using limit = clock.timeout(FAREWELL_MS);
-      await controller.engine.endExecutors(limit.signal);
-    }
   } catch (error) {
     // Stopped while it was still starting: nothing had been taken.
     if (!signal.aborted) throw error;

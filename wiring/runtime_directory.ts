@@ -52,7 +52,7 @@ export async function leaveRuntimeDirectory(
   if (!options.otherUsers) return;
   try {
     for (const backend of options.backends) {
-      if (await hasEntries(resolve(directory, backend))) return;
+      if (await hasFolders(resolve(directory, backend))) return;
     }
     await Deno.remove(directory, { recursive: true });
   } catch {
@@ -60,9 +60,10 @@ export async function leaveRuntimeDirectory(
   }
 }
 
-async function hasEntries(directory: string): Promise<boolean> {
+/** Executors are folders; the backend's own notes are files. */
+async function hasFolders(directory: string): Promise<boolean> {
   try {
-    for await (const _entry of Deno.readDir(directory)) return true;
+    for await (const { isDirectory } of Deno.readDir(directory)) if (isDirectory) return true;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
