@@ -3,35 +3,29 @@ import type { Logger } from "../lib/logger.ts";
 import { retryForever } from "../lib/retry.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
+import { createAdmission } from "./admission.ts";
 import type { Backend, Executor } from "./backend.ts";
 import { createClaims } from "./claims.ts";
 import { createEffects } from "./effects.ts";
 import { endExecutors } from "./farewell.ts";
-import type { Entry } from "./entry.ts";
 import type { Gitea } from "./gitea.ts";
 import type { JournalEntry } from "./journal.ts";
 import { createInquiry } from "./inquiry.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
-import { createLifecycle, DEFAULT_LIFECYCLE_TIMES, type LifecycleTimes } from "./lifecycle.ts";
+import { DEFAULT_LIFECYCLE_TIMES, type LifecycleTimes } from "./lifecycle.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { DEFAULT_DELAYS, type Delays } from "./model/decide.ts";
-import {
-  assignmentIdOf,
-  type BackendName,
-  type ExecutorName,
-  executorName,
-  type Instance,
-  parseTaskId,
-} from "./model/ids.ts";
+import { type BackendName, executorName, type Instance } from "./model/ids.ts";
 import type { ExecutorEvents, Offers } from "./offers.ts";
-import { phasesOf, type PhaseStatistics } from "./phases.ts";
+import { measurePhases } from "./phase_meter.ts";
+import type { PhaseStatistics } from "./phases.ts";
 import { createPool, type Pool } from "./pool.ts";
-import { createProcessor, type Opened } from "./processor.ts";
+import type { Opened } from "./processor.ts";
 import type { AssignmentQueue } from "./queue.ts";
 import { createRecordWriter } from "./record_writer.ts";
-import { type ControlFlags, type ControlStore, NO_FLAGS, type Records } from "./records.ts";
+import type { ControlFlags, ControlStore, Records } from "./records.ts";
 import type { Recorder } from "./recorder.ts";
-import { recoverBackend } from "./recovery.ts";
+import { serveBackend } from "./serve_backend.ts";
 import { createHistory } from "./history.ts";
 import { createStrangers, type Identified, type Stranger, type Strangers } from "./strangers.ts";
 import { createVigil } from "./vigil.ts";
@@ -114,29 +108,16 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
   const logger = deps.logger;
   const tasks = createTaskGroup(logger);
   const delays = options.delays ?? DEFAULT_DELAYS;
+  const times = options.lifecycle ?? DEFAULT_LIFECYCLE_TIMES;
   const names = deps.backends.map((b) => b.name);
   const recovered = new Set<BackendName>();
-  const flags = new Map<BackendName, ControlFlags>();
+  const admission = createAdmission();
   let epoch = 0;
-
-  /** The flag that keeps stored tasks from being admitted: a drain lets them finish unless it holds them. */
-  const closedBy = (name: BackendName) => {
-    const { drain, cordon } = flags.get(name) ?? NO_FLAGS;
-    if (drain !== null) return drain.hold ? drain : null;
-    return cordon;
-  };
-  /** Why a stored task of this backend waits. */
-  const waiting = (name: BackendName) => {
-    const flag = closedBy(name);
-    return flag === null
-      ? { code: "awaiting_slot", detail: "waits for a free slot" } as const
-      : { code: "backend_cordoned", detail: flag.note } as const;
-  };
 
   const makePool = (name: BackendName) =>
     createPool({
-      capacity: () => flags.get(name)?.capacity?.value ?? options.capacity[name],
-      open: () => recovered.has(name) && closedBy(name) === null,
+      capacity: () => admission.flags(name).capacity?.value ?? options.capacity[name],
+      open: () => recovered.has(name) && admission.closed(name) === null,
       unknown: () => strangers.get(name)?.unknown() ?? 0,
     });
   const pools = { pod: makePool("pod"), vm: makePool("vm") };
@@ -224,11 +205,11 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     tasks,
     gitea: deps.gitea,
     ledger,
-    restoredMs: (options.lifecycle ?? DEFAULT_LIFECYCLE_TIMES).silenceMs,
+    restoredMs: times.silenceMs,
     zombieTimeoutMs: options.zombieTimeoutMs,
     guard: deps.guard,
   });
-  measurePhases(ledger, deps.statistics, recorder, tasks.signal);
+  measurePhases(ledger, deps, tasks.signal);
 
   function workerOf(name: BackendName): Worker {
     const worker = workers.get(name);
@@ -254,67 +235,31 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       onError: (error) => logger.error("backend lifecycle error", { action: what, error }),
     });
 
-  const runBackend = async (worker: Worker, signal: AbortSignal) => {
-    const { backend } = worker;
-    const strange = strangers.get(backend.name);
-    if (strange === undefined) return;
-    const found = await forever(
-      `recover ${backend.name}`,
-      signal,
-      async () =>
-        await recoverBackend({
-          ...deps,
-          worker,
-          ledger,
-          strangers: strange,
-          records: await records.list({ signal }),
-          waiting: () => waiting(backend.name),
-          run: effects.run,
-        }, signal),
-    );
-    logger.info("backend recovered", { component: "lifecycle", backend: backend.name, ...found });
-    await forever(
-      `reset consumer ${backend.name}`,
-      signal,
-      () => queue.resetConsumer(backend.name, { signal }),
-    );
-    recovered.add(backend.name);
-    if (names.every((name) => recovered.has(name))) deps.onRecovered();
-    pools[backend.name].refresh();
-    const processor = createProcessor({
-      backend: backend.name,
-      queue,
-      records,
-      writer,
-      offers,
-      pool: pools[backend.name],
-      ledger,
-      clock,
-      logger,
-      open: deps.open,
-      nonce: deps.nonce,
-      stepsOf: deps.stepsOf,
-      parkMs: delays.parkMs,
-      closed: () => closedBy(backend.name) === null ? null : waiting(backend.name),
-    });
-    const lifecycle = createLifecycle({
+  const serve = (worker: Worker, signal: AbortSignal) => {
+    const { name } = worker.backend;
+    const stranger = strangers.get(name);
+    if (stranger === undefined) return Promise.resolve();
+    return serveBackend({
+      ...deps,
       worker,
-      ledger,
-      clock,
-      logger,
-      recorder,
-      strangers: strange,
-      times: options.lifecycle ?? DEFAULT_LIFECYCLE_TIMES,
+      strangers: stranger,
+      pool: pools[name],
+      admission,
+      instance: options.instance,
+      times,
       maxWaitMs: options.maxWaitMs ?? MAX_WAIT_MS,
-      assignmentOf: (name) => assignmentOf(options.instance, name),
-      facadeSince: deps.facadeSince,
+      parkMs: delays.parkMs,
+      writer,
+      ledger,
       run: effects.run,
       inquire: inquiry.consider,
-    });
-    await Promise.all([
-      forever(`consume ${backend.name}`, signal, () => processor.run(signal)),
-      lifecycle.run(signal),
-    ]);
+      forever: (what, operation) => forever(what, signal, operation),
+      recovered() {
+        recovered.add(name);
+        if (names.every((each) => recovered.has(each))) deps.onRecovered();
+        pools[name].refresh();
+      },
+    }, signal);
   };
 
   /** Tells JetStream that the messages in hand are being worked on. */
@@ -339,28 +284,28 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     pools,
     events,
     epoch: () => epoch,
-    flags: (name) => flags.get(name) ?? NO_FLAGS,
+    flags: admission.flags,
     strangers: (name) => strangers.get(name)?.list() ?? [],
     ready: () => names.every((name) => recovered.has(name)),
     stored(info, sequence, storedAt) {
       const entry = ledger.get(info.id) ?? ledger.add(info, { kind: "stored" }, storedAt);
       entry.sequence ??= sequence;
       if (entry.state.kind === "stored" && entry.reason === null) {
-        entry.reason = { ...waiting(info.backend), since: clock.now() };
+        entry.reason = { ...admission.waiting(info.backend), since: clock.now() };
         ledger.touch(entry);
       }
     },
     async takeOver(signal) {
       for (const name of names) {
         const read = () => deps.control.flags(name, { signal });
-        flags.set(name, await forever(`read flags of ${name}`, signal, read));
+        admission.set(name, await forever(`read flags of ${name}`, signal, read));
       }
       epoch = await forever("raise the epoch", signal, () => deps.control.takeOver({ signal }));
       logger.info("took over", { component: "leader", epoch });
     },
     async run(signal) {
       await Promise.all([
-        ...[...workers.values()].map((worker) => runBackend(worker, signal)),
+        ...[...workers.values()].map((worker) => serve(worker, signal)),
         vigil.run(signal),
         signalProgress(signal),
         watchEpoch(signal),
@@ -380,33 +325,4 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       }, signal),
     [Symbol.asyncDispose]: () => tasks[Symbol.asyncDispose](),
   };
-}
-
-function assignmentOf(instance: Instance, name: ExecutorName) {
-  const prefix = `ci-${instance}-`;
-  const task = name.startsWith(prefix) ? parseTaskId(name.slice(prefix.length)) : undefined;
-  return task === undefined ? undefined : assignmentIdOf(task);
-}
-
-/** Feeds each finished phase to statistics and metrics once. */
-function measurePhases(
-  ledger: Ledger,
-  statistics: PhaseStatistics,
-  recorder: Recorder,
-  signal: AbortSignal,
-): void {
-  const measured = new WeakSet<Entry>();
-  ledger.subscribe((entry) => {
-    if (entry.state.kind !== "cleaned" || measured.has(entry)) return;
-    measured.add(entry);
-    const { backend } = entry.info;
-    for (const span of phasesOf(entry.journal, entry.createdAt)) {
-      if (span.endedAt === null) continue;
-      const ms = Math.max(0, span.endedAt - span.startedAt);
-      statistics.add(backend, span.name, ms);
-      recorder.phase(backend, span.name, ms / 1_000);
-    }
-    const claimed = entry.journal.find((e) => e.event === "runner_claimed");
-    if (claimed !== undefined) statistics.add(backend, "to_start", claimed.at - entry.createdAt);
-  }, signal);
 }

@@ -1,0 +1,38 @@
+import type { BackendName } from "./model/ids.ts";
+import type { ReasonCode } from "./model/reason.ts";
+import { type ControlFlags, NO_FLAGS } from "./records.ts";
+
+/** Why a stored task waits. */
+export interface WaitingReason {
+  readonly code: ReasonCode;
+  readonly detail: string;
+}
+
+/** What operators have set, and what it means for stored tasks. */
+export interface Admission {
+  /** The flags of a backend as they were last read. */
+  flags(backend: BackendName): ControlFlags;
+  set(backend: BackendName, flags: ControlFlags): void;
+  /** Why nothing is admitted; null while it may be. */
+  closed(backend: BackendName): WaitingReason | null;
+  /** Why a stored task of this backend waits now. */
+  waiting(backend: BackendName): WaitingReason;
+}
+
+/** Makes an {@link Admission} without any flag. A drain lets stored tasks finish unless it holds them. */
+export function createAdmission(): Admission {
+  const known = new Map<BackendName, ControlFlags>();
+  const flags = (backend: BackendName) => known.get(backend) ?? NO_FLAGS;
+  const closed = (backend: BackendName): WaitingReason | null => {
+    const { drain, cordon } = flags(backend);
+    const by = drain === null ? cordon : drain.hold ? drain : null;
+    return by === null ? null : { code: "backend_cordoned", detail: by.note };
+  };
+  return {
+    flags,
+    set: (backend, next) => void known.set(backend, next),
+    closed,
+    waiting: (backend) =>
+      closed(backend) ?? { code: "awaiting_slot", detail: "waits for a free slot" },
+  };
+}
