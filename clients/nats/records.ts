@@ -33,6 +33,7 @@ export function createRecords(
   let epoch = 0;
   /** Own writes so far: a read that one of them overtook is not to be cached. */
   let writes = 0;
+  let removals = 0;
 
   const keep = (task: TaskId, stored: Stored): Stored => {
     cache.set(task, stored);
@@ -91,6 +92,16 @@ export function createRecords(
     }
   };
 
+  /** Removals leave markers behind, which are taken away a few hundred at a time. */
+  const sweep = async (call: Call) => {
+    removals = 0;
+    try {
+      await bucket.sweep(`${KEY_PREFIX}*`, call);
+    } catch (error) {
+      if (!call.signal.aborted) logger.warn("removed records cannot be swept", { error });
+    }
+  };
+
   const remove = async (task: TaskId, call: Call) => {
     let current = cache.get(task) ?? await load(task, call);
     while (current !== undefined) {
@@ -142,12 +153,13 @@ export function createRecords(
       }
       writes++;
       forget(task, true);
+      if (++removals >= SWEEP_EVERY) await sweep(call);
     },
     async list(call) {
       const during = new Set<TaskId>();
       touched = during;
       const found = new Map<TaskId, Stored>();
-      for (const each of await bucket.list("task.*", call)) {
+      for (const each of await bucket.list(`${KEY_PREFIX}*`, call)) {
         const task = parseTaskId(each.key.slice(KEY_PREFIX.length));
         const record = parse(each);
         if (task === undefined || record === undefined) {
@@ -160,6 +172,7 @@ export function createRecords(
       for (const [task, record] of found) if (!during.has(task)) keep(task, record);
       touched = null;
       complete = true;
+      await sweep(call);
       return found;
     },
     [Symbol.dispose]: () => closing.abort(),
@@ -167,6 +180,7 @@ export function createRecords(
 }
 
 const KEY_PREFIX = "task.";
+const SWEEP_EVERY = 500;
 
 function keyOf(task: TaskId): string {
   return KEY_PREFIX + task;
