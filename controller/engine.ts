@@ -29,6 +29,7 @@ import { serveBackend } from "./serve_backend.ts";
 import { createHistory } from "./history.ts";
 import { createStrangers, type Identified, type Stranger, type Strangers } from "./strangers.ts";
 import { createVigil } from "./vigil.ts";
+import { createWaitingRows } from "./waiting_rows.ts";
 import { createWorker, type Ownership, type Worker } from "./worker.ts";
 
 /** What one controller process is made of. */
@@ -153,6 +154,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     logger,
     gitea: deps.gitea,
     ledger,
+    rows: createWaitingRows({ clock, gitea: deps.gitea, ledger, pools }),
     zombieTimeoutMs: options.zombieTimeoutMs,
     maxRps: options.heartbeatMaxRps,
     near: (name) => pools[name].capacity(),

@@ -8,6 +8,7 @@ import type { Ledger } from "./ledger.ts";
 import { type BackendName, BACKENDS } from "./model/ids.ts";
 import { isBeforeClaim } from "./model/state.ts";
 import { fromWireResult, isGone } from "./settle.ts";
+import type { WaitingRows } from "./waiting_rows.ts";
 
 /**
  * Keeps tasks alive at Gitea while they wait, and hears of their cancellation: Gitea tells it only
@@ -15,6 +16,8 @@ import { fromWireResult, isGone } from "./settle.ts";
  * Executors in the making and the next few waiting tasks are asked every 10 s, the others within a
  * third of the zombie time-out, all of them together at most `maxRps` times a second. When that is
  * not enough, those come first that are late by the largest part of their interval.
+ *
+ * With the heartbeat goes the row that tells the job's author why it waits.
  */
 export interface Vigil {
   /** Runs until aborted. */
@@ -31,6 +34,7 @@ export function createVigil(deps: {
   readonly logger: Logger;
   readonly gitea: Gitea;
   readonly ledger: Ledger;
+  readonly rows: WaitingRows;
   readonly zombieTimeoutMs: number;
   readonly maxRps: number;
   /** How many waiting tasks of a backend are asked as often as those in the making. */
@@ -53,6 +57,7 @@ export function createVigil(deps: {
       const result = fromWireResult(answer.state?.result ?? 0);
       if (result === "cancelled") cancelled("cancelled at Gitea");
       else if (result !== null) cancelled(`Gitea ended the job: ${result}`);
+      else await deps.rows.write(entry, signal);
     } catch (error) {
       if (error instanceof GiteaError && isGone(error)) {
         cancelled(`Gitea does not know the job any more: ${error.message}`);

@@ -10,6 +10,7 @@ import { assignmentIdOf, parseTaskId } from "./model/ids.ts";
 import type { Effect, State } from "./model/state.ts";
 import { createPool } from "./pool.ts";
 import { createVigil } from "./vigil.ts";
+import { createWaitingRows } from "./waiting_rows.ts";
 
 function setup(options: { near?: number; maxRps?: number } = {}) {
   const clock = createFakeClock();
@@ -29,6 +30,7 @@ function setup(options: { near?: number; maxRps?: number } = {}) {
     logger: silentLogger,
     gitea,
     ledger,
+    rows: createWaitingRows({ clock, gitea, ledger, pools: { pod: pool, vm: pool } }),
     zombieTimeoutMs: 600_000,
     maxRps: options.maxRps ?? 5,
     near: () => options.near ?? 0,
@@ -142,4 +144,29 @@ Deno.test("confirm() has a job settled that was cancelled meanwhile, and never r
   t.gitea.cancel(1n);
   await t.vigil.confirm(entry);
   assert.equal(entry.state.kind, "settling");
+});
+
+Deno.test("run() tells each job in its log where it stands, at most once a minute, after what is there", async () => {
+  await using t = setup({ near: 4 });
+  const first = t.put(1, { kind: "stored" });
+  const second = t.put(2, { kind: "stored" });
+  first.sequence = 1;
+  second.sequence = 2;
+  const reason = { code: "awaiting_slot", since: 0 } as const;
+  second.reason = { ...reason, detail: "every slot is taken\u001b[31m\nby others" };
+  const log = t.gitea.tasks.get(2n);
+  log?.rows.push("a row of an earlier start");
+  await t.clock.advance(12_000);
+  assert.deepEqual(log?.rows, [
+    "a row of an earlier start",
+    'Waiting for "pod", position 2 of 2, 0 of 4 slots in use: every slot is taken [31m by others',
+  ]);
+  await t.clock.advance(30_000);
+  t.ledger.dispatch(first.info.id, { kind: "cancelled", detail: "cancelled at Gitea" });
+  await t.clock.advance(20_000);
+  assert.equal(log?.rows.length, 2, "the minute is not over");
+  await t.clock.advance(30_000);
+  assert.match(log?.rows[2] ?? "", /position 1 of 1/);
+  await t.clock.advance(300_000);
+  assert.equal(log?.rows.length, 3, "nothing new is not said again");
 });
