@@ -27,8 +27,8 @@ export async function keepRegistration(
   }
   if (make === undefined) {
     throw new StateError(
-      `Find a registration at "${url}": "${file}" has none; run "deno task register" and set ` +
-        "GITEA_RUNNER_UUID and GITEA_RUNNER_TOKEN",
+      `Find the registration at "${url}": GITEA_RUNNER_UUID and GITEA_RUNNER_TOKEN are not set; ` +
+        'run "deno task register", which makes them and says how to go on',
     );
   }
   const { uuid, token } = await make();

@@ -278,7 +278,18 @@ export async function startController(
 
   async function prepareNats(stop: AbortSignal): Promise<void> {
     await nats.ready({ signal: stop });
-    const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal: stop });
+    let waiting: string | null = null;
+    sources.nats = () => {
+      const status = nats.status();
+      return waiting === null ? status : { ...status, kind: "disconnected", detail: waiting };
+    };
+    const onWait = ({ message }: Error) => {
+      const detail = `${message}: JetStream is not enabled on this server, or not up yet`;
+      if (waiting !== detail) logger.warn("JetStream cannot be used", { error: detail });
+      waiting = detail;
+    };
+    const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal: stop, onWait });
+    waiting = null;
     if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
     if (bucketLost) {
       logger.error("records lost", {

@@ -161,7 +161,8 @@ export function connectNats(
     } catch (error) {
       if (closing.signal.aborted) return;
       become("failed", error instanceof Error ? error.message : String(error));
-      logger.error("connection to NATS failed", { error });
+      // Whoever waits for the first connection is told, and says so.
+      if (facts !== null) logger.error("connection to NATS failed", { error });
       first.reject(error);
     }
   };

@@ -21,14 +21,24 @@ export const ERR_CODE = {
   storeFailed: 10077,
   /** A stream that reserves more than the server has; it will not have more before it is restarted. */
   storageExceeded: 10047,
+  subjectsOverlap: 10065,
 } as const;
+
+const WAYS_OUT: ReadonlyMap<number, string> = new Map([
+  [
+    ERR_CODE.storageExceeded,
+    "; free disk space, or raise the server's max_file_store or the account's limit, and restart it",
+  ],
+  [
+    ERR_CODE.subjectsOverlap,
+    "; set NATS_STREAM to the name of that stream, or NATS_SUBJECT_BASE to other subjects",
+  ],
+]);
 
 /** Turns an API error into a {@link QueueError}; `action` begins the message. */
 export function apiFailure(action: string, error: ApiError): QueueError {
   const number = error.errCode || error.code;
-  const wayOut = error.errCode === ERR_CODE.storageExceeded
-    ? "; free disk space, or raise the server's max_file_store or the account's limit, and restart it"
-    : "";
+  const wayOut = WAYS_OUT.get(error.errCode) ?? "";
   const message = `${action}: ${error.description} (JetStream ${number})${wayOut}`;
   return new QueueError(codeOf(error), message, { retryable: isRetryable(error) });
 }

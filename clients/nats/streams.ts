@@ -3,7 +3,7 @@ import { QueueError } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { askApi, demandApi, nanos, persist } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
-import { apiFailure, ERR_CODE } from "./errors.ts";
+import { apiFailure, ERR_CODE, isTransient } from "./errors.ts";
 import { type Json, objectAt } from "./json.ts";
 
 /** Names in JetStream. */
@@ -38,18 +38,26 @@ export interface Ensured {
 
 /**
  * Makes stream, bucket and events stream where they are absent, and checks them where they exist.
- * Never changes one. Waits while JetStream is not reachable. Throws `QueueError`: `differs` with the
- * field, the value found and the value wanted; `refused` when the account may not.
+ * Never changes one. Waits while JetStream is not reachable; `onWait` is then called with why, at
+ * every try. Throws `QueueError`: `differs` with the field, the value found and the value wanted;
+ * `refused` when the account may not.
  */
 export async function ensureStreams(
   connection: NatsConnection,
   names: StreamNames,
-  { clock, signal }: Call & { readonly clock: Clock },
+  { clock, signal, onWait }: Call & {
+    readonly clock: Clock;
+    readonly onWait?: (error: QueueError) => void;
+  },
 ): Promise<Ensured> {
   const made: string[] = [];
   for (const wanted of [queueStream(names), bucketStream(), eventsStream()]) {
-    const absent = await persist(clock, () => ensure(connection, wanted, { signal }), { signal });
-    if (absent) made.push(wanted.name);
+    const attempt = () =>
+      ensure(connection, wanted, { signal }).catch((error) => {
+        if (error instanceof QueueError && isTransient(error)) onWait?.(error);
+        throw error;
+      });
+    if (await persist(clock, attempt, { signal })) made.push(wanted.name);
   }
   return { made, bucketLost: made.includes(BUCKET_STREAM) && !made.includes(names.stream) };
 }
@@ -82,11 +90,14 @@ async function ensure(connection: NatsConnection, wanted: Wanted, call: Call): P
 }
 
 function differs(name: string, { field, found, wanted }: Difference): QueueError {
+  const way = name === BUCKET_STREAM || name === EVENTS_STREAM
+    ? "change it, or use an account of NATS in which it is free"
+    : "change it, or set NATS_STREAM to another name";
   return new QueueError(
     "differs",
     `Use stream "${name}": its ${field} is ${JSON.stringify(found)}, needed is ${
       JSON.stringify(wanted)
-    }; change it, or set another name`,
+    }; ${way}`,
     { retryable: false },
   );
 }
