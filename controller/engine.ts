@@ -272,12 +272,18 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     }
   };
 
-  /** Notices another leader also while there is nothing to write. */
+  /** Notices another leader also while there is nothing to write: told of it, or by looking. */
   const watchEpoch = async (signal: AbortSignal) => {
+    const fencedBy = (leading: number) => {
+      if (leading <= epoch) return false;
+      onFenced(`epoch ${leading} leads, ours is ${epoch}`);
+      return true;
+    };
+    deps.control.watchEpoch((leading) => void fencedBy(leading), signal);
     while (!signal.aborted) {
       await clock.sleep(EPOCH_MS, signal).catch(() => {});
       const leading = await deps.control.epoch({ signal }).catch(() => 0);
-      if (leading > epoch) return onFenced(`epoch ${leading} leads, ours is ${epoch}`);
+      if (fencedBy(leading)) return;
     }
   };
 

@@ -61,4 +61,6 @@ export interface ControlStore {
   takeOver(call: Call): Promise<number>;
   /** The stored epoch; 0 if there never was a leader. */
   epoch(call: Call): Promise<number>;
+  /** Calls back with the stored epoch whenever it may have been raised, until aborted. */
+  watchEpoch(listener: (epoch: number) => void, signal: AbortSignal): void;
 }

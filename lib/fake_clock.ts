@@ -4,6 +4,8 @@ import type { Clock } from "./clock.ts";
 export interface FakeClock extends Clock {
   /** Moves time on, waking sleepers in order, and lets their continuations run. */
   advance(ms: number): Promise<void>;
+  /** Moves time on without waking anybody: a process that was stopped. They wake at the next advance. */
+  leap(ms: number): void;
   /** Sleepers and time-outs that wait. */
   readonly pending: number;
 }
@@ -52,6 +54,9 @@ export function createFakeClock(start = 1_800_000_000_000, turn = timerTurn): Fa
         controller.abort(new DOMException(`Timed out after ${ms} ms`, "TimeoutError"));
       });
       return { signal: controller.signal, [Symbol.dispose]: () => void waiting.delete(id) };
+    },
+    leap(ms) {
+      now += ms;
     },
     async advance(ms) {
       const end = now + ms;

@@ -44,6 +44,15 @@ export function createControlStore(
     async epoch(call) {
       return epochOf((await bucket.get(EPOCH_KEY, call))?.value);
     },
+    watchEpoch(listener, signal) {
+      bucket.hint(EPOCH_KEY, () => {
+        // It waits while the server is away, so that only the end of the watch fails it.
+        bucket.get(EPOCH_KEY, { signal }).then(
+          (stored) => listener(epochOf(stored?.value)),
+          () => {},
+        );
+      }, signal);
+    },
   };
 }
 

@@ -41,6 +41,7 @@ export function createFakeStore(): FakeStore {
   const faults: FakeStoreFaults = { away: false, beforeWrite: null, afterWrite: null };
   let revision = 0;
   let epoch = 0;
+  const watchers = new Set<(epoch: number) => void>();
 
   const reach = async ({ signal }: Call) => {
     await Promise.resolve();
@@ -100,11 +101,17 @@ export function createFakeStore(): FakeStore {
       },
       async takeOver(call) {
         await reach(call);
-        return ++epoch;
+        epoch++;
+        for (const listener of watchers) listener(epoch);
+        return epoch;
       },
       async epoch(call) {
         await reach(call);
         return epoch;
+      },
+      watchEpoch(listener, signal) {
+        watchers.add(listener);
+        signal.addEventListener("abort", () => watchers.delete(listener), { once: true });
       },
     },
   };

@@ -8,7 +8,11 @@ export function mortal<T extends object>(port: T, alive: () => boolean): T {
       const value: unknown = Reflect.get(target, key);
       if (typeof value !== "function") return value;
       return (...args: unknown[]) => {
-        if (!alive()) return Promise.reject(new Error(`Call ${String(key)}: the process is dead`));
+        if (!alive()) {
+          const refused = Promise.reject(new Error(`Call ${String(key)}: the process is dead`));
+          refused.catch(() => {}); // Methods that only subscribe are not awaited.
+          return refused;
+        }
         return Reflect.apply(value, target, args);
       };
     },
