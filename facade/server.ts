@@ -30,6 +30,7 @@ import type { Capabilities } from "./capability.ts";
 import { executorCalls } from "./executor_calls.ts";
 import { boundBody, type Connections, createConnections } from "./connections.ts";
 import { createPeerLimits, DEFAULT_LIMITS, type LimitOptions } from "./limits.ts";
+import { createQuietLogger } from "./quiet_logger.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createRelay, type Relay } from "./relay.ts";
 import { runnerService } from "./runner_service.ts";
@@ -110,6 +111,8 @@ const SEAL_RETRY = { firstMs: 1_000, maxMs: 60_000 };
 export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Promise<Facade> {
   const { svids, events, gitea, recorder, clock } = deps;
   const logger = deps.logger.child({ component: "facade" });
+  // Of what callers cause.
+  const callers = createQuietLogger(logger, clock);
   await using setup = new AsyncDisposableStack();
   let svid = await svids.ready(options.signal);
   const tasks = setup.use(createTaskGroup(logger, options.signal));
@@ -133,7 +136,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     events,
     recorder,
     clock,
-    logger,
+    logger: callers,
     exited: sealLater,
   });
   const answerRunner = connectHandler(
@@ -141,15 +144,15 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
       registry,
       events,
       clock,
-      logger,
+      logger: callers,
       caller: callerOf,
       declared: () => declared,
     }),
     {
       readMaxBytes: options.readMaxBytes ?? READ_MAX_BYTES,
       contextValues: (request) => createContextValues().set(ACCESS, accessOf(request)),
-      gate: (context) => admit(context, { logger, recorder }),
-      interceptors: [callErrors({ logger, recorder, clock })],
+      gate: (context) => admit(context, { logger: callers, recorder }),
+      interceptors: [callErrors({ logger: callers, recorder, clock })],
       shutdownSignal: tasks.signal,
       fallback(request, response) {
         tasks.spawn("executor's call", () => answerExecutor(request, response, accessOf(request)));
