@@ -63,7 +63,8 @@ export async function runJob(run: JobRun): Promise<Result> {
 
   for (const [index, step] of job.steps.entries()) {
     if (ending.aborted && progress.status !== "cancelled") {
-      await reporter.log(`Error: ${endText(ending.reason)}`);
+      // A step that was cut has said so.
+      if (progress.status === "success") await reporter.log(`Error: ${endText(ending.reason)}`);
       progress.status = reporter.cancelled.aborted ? "cancelled" : "failure";
     }
     const result = await runStep(run, { step, index, progress, folders, ending });

@@ -62,6 +62,8 @@ export async function runScript(
 }
 
 const LAST_WORDS_MS = 1000;
+/** Of a line; Gitea keeps 64 KiB. A step may print for ever without ending its line. */
+const MAX_LINE = 1024 * 1024;
 const BASH = "/bin/bash";
 
 function commandOf(shell: string | undefined): string[] {
@@ -90,7 +92,7 @@ async function readLines(
   let rest = "";
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     const lines = (rest + decoder.decode(read.value, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
+    rest = (lines.pop() ?? "").slice(0, MAX_LINE);
     for (const line of lines) await onLine(line.replace(/\r$/, ""));
   }
   if (rest !== "") await onLine(rest);

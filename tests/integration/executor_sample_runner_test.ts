@@ -160,6 +160,15 @@ Deno.test("runJob() fails a job at its own time limit", async () => {
   const it = await run([{ run: "sleep 60" }, { run: "echo no" }], { timeoutMinutes: 0.005 });
   assert.equal(it.result, Result.FAILURE);
   assert.deepEqual(it.steps, [Result.FAILURE, Result.SKIPPED]);
+  assert.equal(it.rows.filter((row) => row === "Error: the time limit is over").length, 1);
+});
+
+Deno.test("runJob() keeps of a line that does not end what fits into memory, and reads on after it", async () => {
+  const it = await run([{ run: "head -c 40000000 /dev/zero | tr '\\0' x; echo; echo next" }]);
+  assert.equal(it.result, Result.SUCCESS);
+  const [long, next] = it.of(0).slice(1);
+  assert.ok(long !== undefined && long.length >= 1024 * 1024 && long.length < 2 * 1024 * 1024);
+  assert.equal(next, "next");
 });
 
 Deno.test("runJob() says that actions need the official runner", async () => {
