@@ -50,13 +50,16 @@ async function main(): Promise<number> {
     npxEnded({ clock: systemClock, signal: stop.signal }).then(() => end("npx has ended"));
   }
   let exitCode = EXIT.stopped;
-  globalThis.addEventListener("unhandledrejection", (event) => {
-    // A fault of ours. Dying here would leave the children running.
+  /** A fault that nobody caught. Dying of it at once would leave the children running. */
+  const unexpected = (event: Event, error: unknown) => {
     event.preventDefault();
-    logger.error("runner stopped", { component: "scheduler", error: event.reason });
+    if (isLostConnection(error)) return logger.warn("connection lost", { error });
+    logger.error("runner stopped", { component: "scheduler", error });
     exitCode = EXIT.failed;
     end("an unexpected failure");
-  });
+  };
+  globalThis.addEventListener("unhandledrejection", (event) => unexpected(event, event.reason));
+  globalThis.addEventListener("error", (event) => unexpected(event, event.error));
   try {
     await runProcess(config, {
       version: settings.version,
@@ -73,6 +76,15 @@ async function main(): Promise<number> {
     announce(`\n  ${readable(error)}\n\n`);
     return error instanceof LeadershipLost ? EXIT.leadershipLost : EXIT.failed;
   }
+}
+
+/**
+ * A socket that failed while its library did not listen: `nats` takes its listeners away for a moment
+ * whenever it connects. The library hears of the end all the same.
+ */
+function isLostConnection(error: unknown): boolean {
+  return error instanceof Error && "code" in error &&
+    (error.code === "ECONNRESET" || error.code === "EPIPE");
 }
 
 /** An error's message for a terminal: what others may have put into it cannot steer the terminal. */
