@@ -2,6 +2,7 @@ import { createGitea } from "../clients/gitea/runner_service.ts";
 import { connectNats } from "../clients/nats/connection.ts";
 import { createControlStore } from "../clients/nats/control_store.ts";
 import { createEventLog } from "../clients/nats/event_log.ts";
+import { createLeaderKey } from "../clients/nats/leader_key.ts";
 import { createQueue } from "../clients/nats/queue.ts";
 import { createRecords } from "../clients/nats/records.ts";
 import { ensureStreams } from "../clients/nats/streams.ts";
@@ -19,6 +20,7 @@ import type { Recorder } from "../controller/recorder.ts";
 import { createGiteaWatch } from "../controller/gitea_status.ts";
 import { checkRegistration, createScheduler } from "../controller/scheduler.ts";
 import { settleTask } from "../controller/settle.ts";
+import { createSoloLeader } from "../controller/solo_leader.ts";
 import { createCapabilities } from "../facade/capability.ts";
 import { createLateEvents } from "../facade/late_events.ts";
 import { createFacade } from "../facade/server.ts";
@@ -40,6 +42,8 @@ export interface Parts {
     "servers" | "user" | "password" | "credsFile" | "caFile"
   >;
   readonly capabilityKeys: readonly Secret[];
+  /** Of a STATE_DIR that is locked: see `LeaderNote`. */
+  readonly place?: string;
   readonly trustDomain: string;
   /** Workload API of this process. */
   readonly endpointSocket: string;
@@ -97,7 +101,7 @@ export async function startController(
   const closing = new AbortController();
   setup.defer(() => closing.abort(new DOMException("Stopped", "AbortError")));
   const fenced = new AbortController();
-  const guard = () => fenced.signal.throwIfAborted();
+  const onLost = (detail: string) => fenced.abort(new LeadershipLost(detail));
 
   const gitea = setup.use(createGitea(parts.gitea));
   const nats = setup.use(connectNats(parts.nats, { logger, clock }));
@@ -110,6 +114,17 @@ export async function startController(
     (stop) => checkRegistration({ gitea, clock, logger, random, watch: giteaWatch }, stop),
     prepareNats,
   ], signal);
+
+  const place = parts.place ?? null;
+  const key = createLeaderKey(nats, { clock });
+  const leadership = setup.use(
+    createSoloLeader({ key, clock, logger, self: sources.self, place, onLost }),
+  );
+  sources.leadership = () => leadership.status();
+  const guard = () => {
+    fenced.signal.throwIfAborted();
+    leadership.check();
+  };
 
   const queue = createQueue(nats, { ...names, clock, logger });
   const records = setup.use(createRecords(nats, { clock, logger }));
@@ -173,7 +188,7 @@ export async function startController(
     facadeSince: () => facadeSince,
     guard,
     onRecovered: () => facade.offers.complete(),
-    onFenced: (detail) => fenced.abort(new LeadershipLost(detail)),
+    onFenced: onLost,
   }, {
     instance,
     capacity: { pod: config.backends.pod.capacity, vm: config.backends.vm.capacity },
@@ -254,19 +269,29 @@ export async function startController(
     nudge: () => scheduler.nudge(),
     async run(stop) {
       const either = AbortSignal.any([stop, fenced.signal]);
-      await engine.takeOver(either);
-      const capabilitiesPassedOn = passOnCapabilities(either);
+      await leadership.acquire(either);
+      // Kept until nothing acts any more, not only until the stop begins.
+      const ended = new AbortController();
       await Promise.all([
-        act(either),
-        scheduler.run(either),
-        labels.run(either),
-        counts.run(either),
-        capabilitiesPassedOn,
+        leadership.hold(ended.signal),
+        lead(either).finally(() => ended.abort()),
       ]);
-      guard();
+      fenced.signal.throwIfAborted();
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+
+  async function lead(stop: AbortSignal): Promise<void> {
+    await engine.takeOver(stop);
+    const capabilitiesPassedOn = passOnCapabilities(stop);
+    await Promise.all([
+      act(stop),
+      scheduler.run(stop),
+      labels.run(stop),
+      counts.run(stop),
+      capabilitiesPassedOn,
+    ]);
+  }
 
   /** Executors end while the scheduler lets its last fetches finish: neither needs the other. */
   async function act(stop: AbortSignal): Promise<void> {

@@ -90,7 +90,15 @@ function readinessOf(views: LateViews, sources: Sources): Readiness {
     return { name, ok, detail: ok ? null : lastError ?? `${name} is ${state}` };
   });
   const recovered = views.status().ready;
+  const { holder, self } = views.leader();
+  const waits = holder !== null && holder !== self;
   const checks = [...servers, {
+    name: "leader",
+    ok: !waits,
+    detail: waits
+      ? `"${holder}" leads with the same registration; this one waits for its end`
+      : null,
+  }, {
     name: "recovery",
     ok: recovered,
     detail: recovered ? null : "executors and stored tasks are being read",

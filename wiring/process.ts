@@ -32,7 +32,9 @@ export async function runProcess(
   refuseMissingParts(config);
   const { clock, logger, random, version } = context;
   await using stack = new AsyncDisposableStack();
-  const sources = createSources(clock, { self: config.hostname, mode: config.leaderElection });
+  // A restarted process of the same name is another contender.
+  const self = `${config.hostname}_${crypto.randomUUID()}`;
+  const sources = createSources(clock, { self, mode: config.leaderElection });
   const pages = stack.use(openPages({ config, version, sources, clock, logger }));
   logger.info("dashboard is up", { url: pages.url, profile: config.profile, version });
   const { recorder, views } = pages;

@@ -1,6 +1,7 @@
 import type { NatsStatus } from "../clients/nats/connection.ts";
 import type { SvidStatus } from "../clients/spiffe/workload_api.ts";
 import type { GiteaStatus } from "../controller/gitea_status.ts";
+import type { LeadershipStatus } from "../controller/leadership.ts";
 import type { BackendName } from "../controller/model/ids.ts";
 import type { AssignmentQueue, QueueCounts } from "../controller/queue.ts";
 import { iso, isoOrNull } from "../controller/view_of.ts";
@@ -9,9 +10,12 @@ import type { Clock } from "../lib/clock.ts";
 
 /** How the servers around us do; each says so itself once it is there. */
 export interface Sources {
+  /** Name of this process among those that may lead. */
+  readonly self: string;
   gitea: () => GiteaStatus | null;
   nats: () => NatsStatus | null;
   spire: () => SvidStatus | null;
+  leadership: () => LeadershipStatus | null;
   all(): Readonly<Record<SourceName, SourceView>>;
   leader(epoch: number): LeaderView;
   /** Numbers of the consumers, asked for every few seconds. */
@@ -33,9 +37,11 @@ export function createSources(
   options: { readonly self: string; readonly mode: LeaderView["mode"] },
 ): Sources {
   const sources: Sources = {
+    self: options.self,
     gitea: () => null,
     nats: () => null,
     spire: () => null,
+    leadership: () => null,
     all: () => ({
       gitea: giteaView(sources.gitea(), clock.now()),
       nats: natsView(sources.nats(), clock.now()),
@@ -43,23 +49,30 @@ export function createSources(
       spire: spireView(sources.spire(), clock.now()),
       opensandbox: UNUSED,
     }),
-    leader: (epoch) => ({
-      mode: options.mode,
-      holder: epoch > 0 ? options.self : null,
-      self: options.self,
-      leading: epoch > 0,
-      epoch: epoch > 0 ? epoch : null,
-      transitions: null,
-      acquiredAt: null,
-      renewedAt: null,
-      leaseSeconds: null,
-      replicas: [{
-        name: options.self,
-        ready: true,
-        leading: epoch > 0,
-        seenAt: iso(clock.now()),
-      }],
-    }),
+    leader(epoch) {
+      const { mode, self } = options;
+      const status = sources.leadership();
+      const leading = epoch > 0 && status?.leading !== false;
+      const holder = status?.holder ?? (leading ? self : null);
+      const others = holder === null || holder === self ? [] : [{
+        name: holder,
+        ready: null,
+        leading: true,
+        seenAt: isoOrNull(status?.renewedAt ?? null),
+      }];
+      return {
+        mode,
+        holder,
+        self,
+        leading,
+        epoch: epoch > 0 ? epoch : null,
+        transitions: null,
+        acquiredAt: isoOrNull(status?.acquiredAt ?? null),
+        renewedAt: isoOrNull(status?.renewedAt ?? null),
+        leaseSeconds: status?.leaseSeconds ?? null,
+        replicas: [{ name: self, ready: true, leading, seenAt: iso(clock.now()) }, ...others],
+      };
+    },
     countQueue(queue, backends) {
       const heard = new Map<BackendName, { readonly counts: QueueCounts; readonly at: number }>();
       return {

@@ -19,6 +19,8 @@ export interface Supplies {
   gitea(signal: AbortSignal): Promise<Parts["gitea"]>;
   capabilityKeys(): Promise<readonly Secret[]>;
   facadePort(): Promise<number>;
+  /** Names `STATE_DIR`, in which only one process lives at a time: whoever led from here is dead. */
+  place(): Promise<string>;
 }
 
 /**
@@ -99,6 +101,15 @@ export async function createSupplies(
     async capabilityKeys() {
       return config.capabilityKeys ??
         [await keepKey(await openStateDirectory(join(directory, "keys")), { name: "capability" })];
+    },
+    async place() {
+      const kept = await keepKey(await openStateDirectory(join(directory, "keys")), {
+        name: "place",
+      });
+      // A copy of the directory elsewhere is another place.
+      const text = [kept.reveal(), config.hostname, directory].join("\n");
+      const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+      return new Uint8Array(digest).toHex().slice(0, 32);
     },
     facadePort: () =>
       Promise.resolve(config.facade.listen.port === 0 ? ports.facade : config.facade.listen.port),

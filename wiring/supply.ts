@@ -75,6 +75,7 @@ export async function supplyParts(
     gitea,
     nats,
     capabilityKeys: await inState(supplies.capabilityKeys()),
+    place: await inState(supplies.place()),
     trustDomain,
     endpointSocket,
     facade: {

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { createBucket } from "../../clients/nats/bucket.ts";
+import { createControlStore, EPOCH_KEY } from "../../clients/nats/control_store.ts";
+import { systemClock } from "../../lib/clock.ts";
+import {
+  type ControllerPlace,
+  type ControllerProcess,
+  createControllerPlace,
+  startController,
+} from "../support/controller_process.ts";
+import { eventually } from "../support/eventually.ts";
+import { startNats } from "../support/nats.ts";
+import { connectTo } from "../support/nats_world.ts";
+import { type ServedForge, serveForge } from "../support/served_forge.ts";
+
+interface Leader {
+  readonly holder: string | null;
+  readonly self: string;
+  readonly leading: boolean;
+}
+
+/** Servers that no controller owns, and how to start controllers with one registration on them. */
+async function setup() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startNats());
+  const forge: ServedForge = stack.use(serveForge());
+  const env = {
+    ...forge.env,
+    PROFILE: "embedded",
+    NATS_URL: nats.url,
+    CAPABILITY_KEY: "two-controllers-".repeat(3),
+    LOG_FORMAT: "json",
+  };
+  const owned = stack.move();
+  return {
+    nats,
+    forge,
+    start: (place: ControllerPlace) => startController({ stateDir: place.stateDir, env }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+const leader = (controller: ControllerProcess) => controller.get<Leader>("/api/v1/leader");
+
+async function ready(controller: ControllerProcess): Promise<boolean> {
+  const response = await fetch(`${await controller.url()}/readyz`);
+  await response.body?.cancel();
+  return response.ok;
+}
+
+function leads(controller: ControllerProcess, timeoutMs: number): Promise<unknown> {
+  return eventually(async () => (await leader(controller)).leading && await ready(controller), {
+    what: "the controller to lead",
+    timeoutMs,
+    everyMs: 50,
+  });
+}
+
+Deno.test("main waits while another one with the same registration lives, and takes over within 2 s of its stop", async () => {
+  await using world = await setup();
+  await using here = await createControllerPlace();
+  await using there = await createControllerPlace();
+  await using first = await world.start(here);
+  await leads(first, 20_000);
+  const declared = world.forge.calls("Declare");
+
+  await using second = await world.start(there);
+  await second.logged("another controller leads, this one waits");
+  const { self: firstName } = await leader(first);
+  const seen = await leader(second);
+  assert.deepEqual([seen.holder, seen.leading], [firstName, false]);
+  assert.notEqual(seen.self, firstName);
+  assert.ok(!(await ready(second)));
+  assert.equal(world.forge.calls("Declare"), declared);
+  assert.match(
+    await (await fetch(await second.url())).text(),
+    /This replica is a standby/,
+  );
+
+  assert.equal(await first.end("SIGTERM"), 0, await first.text());
+  const since = performance.now();
+  await leads(second, 10_000);
+  assert.ok(performance.now() - since < 2_000, `${performance.now() - since} ms`);
+  world.forge.dispatch("after", "echo after");
+  await eventually(() => world.forge.job("after")?.result === "success", {
+    what: "the job to end",
+    timeoutMs: 20_000,
+  });
+  assert.equal(await second.end("SIGTERM"), 0, await second.text());
+});
+
+Deno.test("main takes over within 20 s of a crash elsewhere, and at once of its own", async () => {
+  await using world = await setup();
+  await using here = await createControllerPlace();
+  await using there = await createControllerPlace();
+  {
+    await using first = await world.start(here);
+    await leads(first, 20_000);
+  }
+  {
+    // Its own STATE_DIR: nobody else can live there.
+    await using again = await world.start(here);
+    await again.logged("controller is up");
+    const since = performance.now();
+    await leads(again, 20_000);
+    assert.ok(performance.now() - since < 3_000, `${performance.now() - since} ms`);
+    await again.end("SIGKILL");
+  }
+  const since = performance.now();
+  await using other = await world.start(there);
+  await leads(other, 30_000);
+  assert.ok(performance.now() - since < 22_000, `${performance.now() - since} ms`);
+  assert.equal(await other.end("SIGTERM"), 0);
+});
+
+Deno.test("main ends with exit code 3 soon after another one has raised the epoch", async () => {
+  await using world = await setup();
+  await using here = await createControllerPlace();
+  await using first = await world.start(here);
+  await leads(first, 20_000);
+  await using connection = connectTo(world.nats);
+  const deps = { clock: systemClock };
+  const call = { signal: AbortSignal.timeout(5_000) };
+  const epoch = await createControlStore(connection, deps).takeOver(call);
+  const since = performance.now();
+  const limit = setTimeout(() => first.signal("SIGKILL"), 20_000);
+  assert.equal(await first.exited, 3, await first.text());
+  clearTimeout(limit);
+  assert.ok(performance.now() - since < 14_000, `${performance.now() - since} ms`);
+  assert.match(await first.text(), /scheduler leadership lost: epoch \d+ leads/);
+  // It has written nothing after that.
+  const kept = await createBucket(connection, deps).get(EPOCH_KEY, call);
+  assert.equal(kept?.value.epoch, epoch);
+});
