@@ -39,6 +39,8 @@ export async function startController(options: {
   readonly env?: Readonly<Record<string, string>>;
   /** PATH, in place of the one with nats-server. */
   readonly path?: string;
+  /** Arguments of deno, in place of those that run `main.ts`. */
+  readonly command?: readonly string[];
 }): Promise<ControllerProcess> {
   const { stateDir } = options;
   const logFile = `${stateDir}.log`;
@@ -48,7 +50,7 @@ export async function startController(options: {
   // setsid: a group of its own, as in a terminal, so that a test can press Ctrl-C for it alone.
   const child = new Deno.Command("/bin/sh", {
     args: ["-c", 'log=$1; shift; exec "$@" >>"$log" 2>&1', "sh", logFile, Deno.execPath()]
-      .concat(["run", "-A", "main.ts"]),
+      .concat(options.command ?? ["run", "-A", "main.ts"]),
     cwd: ROOT,
     clearEnv: true,
     env: {
@@ -135,6 +137,8 @@ export interface ControllerPlace extends AsyncDisposable {
   readonly runtimeDir: string;
   /** Live processes that belong here: the controller, its children, executors and their steps. */
   processes(): Promise<{ readonly pid: number; readonly command: string }[]>;
+  /** Resolves when there is none; helpers of a controller that has ended notice it a moment later. */
+  empty(): Promise<void>;
 }
 
 /** Makes a {@link ControllerPlace}; there is nothing in it yet. */
@@ -166,6 +170,15 @@ export async function createControllerPlace(): Promise<ControllerPlace> {
     stateDir,
     runtimeDir,
     processes,
+    async empty() {
+      let left: Awaited<ReturnType<typeof processes>> = [];
+      await eventually(async () => (left = await processes()).length === 0, {
+        what: "its processes to end",
+        timeoutMs: 3_000,
+      }).catch((cause) => {
+        throw new Error(`Still there: ${JSON.stringify(left)}`, { cause });
+      });
+    },
     async [Symbol.asyncDispose]() {
       // What a killed controller leaves running on purpose.
       await eventually(async () => {

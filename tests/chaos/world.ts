@@ -1,0 +1,145 @@
+import { findRunner } from "../../embedded/executor_image.ts";
+import {
+  type ControllerPlace,
+  type ControllerProcess,
+  createControllerPlace,
+  startController,
+} from "../support/controller_process.ts";
+import { eventually } from "../support/eventually.ts";
+import { type CutProxy, startCutProxy } from "./cut_proxy.ts";
+import { type ExecutorHost, startExecutorHost } from "./executor_host.ts";
+import { type ChaosForge, openForge } from "./forge.ts";
+import { natsPort, type NatsView, openNatsView } from "./nats_view.ts";
+import { openOutside, type Outside } from "./outside.ts";
+import type { Lane } from "./schedule.ts";
+import { startWatch, type Watch } from "./watch.ts";
+
+/** What only a world of light executors has. */
+export interface LightParts {
+  readonly host: ExecutorHost;
+  readonly natsProxy: CutProxy;
+}
+
+/** One controller with its own servers, a forge, and places to interfere. */
+export interface World extends AsyncDisposable {
+  readonly lane: Lane;
+  readonly forge: ChaosForge;
+  readonly outside: Outside;
+  readonly place: ControllerPlace;
+  /** Null in the lane of real gates. */
+  readonly light: LightParts | null;
+  readonly watch: Watch;
+  readonly nats: NatsView;
+  /** Of the controller that runs now; null while there is none. */
+  pid(): number | null;
+  /** JSON of the controller that runs now. */
+  get<T>(path: string): Promise<T>;
+  /** SIGKILL to the controller alone, and another one in its place that has recovered. */
+  replaceController(): Promise<void>;
+  /** Ends the controller by SIGTERM; resolves to its exit code. */
+  end(): Promise<number>;
+  /** Everything that its controllers have printed. */
+  log(): Promise<string>;
+}
+
+const CAPACITY: Readonly<Record<Lane, number>> = { steady: 12, killed: 12, real: 4 };
+const READY_MS = 60_000;
+/** As `deno task start` does. */
+const HEAP = "--v8-flags=--max-semi-space-size=2,--optimize-for-size";
+const PRODUCT = "tests/chaos/product.ts";
+
+/** Opens a {@link World} whose controller has recovered. */
+export async function openWorld(lane: Lane): Promise<World> {
+  await using stack = new AsyncDisposableStack();
+  const runner = await findRunner(Deno.env.get("PATH") ?? "");
+  const folder = await Deno.makeTempDir({ prefix: "gdr-chaos-" });
+  stack.defer(() => Deno.remove(folder, { recursive: true }));
+  await Deno.chmod(folder, 0o711);
+  const forge = stack.use(await openForge());
+  const outside = await openOutside(folder);
+  const place = stack.use(await createControllerPlace());
+  const light = lane === "real" ? null : {
+    host: stack.use(startExecutorHost()),
+    natsProxy: stack.use(startCutProxy(() => natsPort(place.stateDir))),
+  };
+
+  let controller: ControllerProcess | undefined;
+  let url = "";
+  let earlier = "";
+  const get = async <T>(path: string): Promise<T> => {
+    const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(5_000) });
+    const body = await response.text();
+    if (!response.ok) throw new Error(`Get "${path}": ${response.status} ${body.slice(0, 200)}`);
+    return JSON.parse(body) as T;
+  };
+  const log = async () => earlier + (controller === undefined ? "" : await controller.text());
+  const start = async () => {
+    const started = await startController({
+      stateDir: place.stateDir,
+      command: ["run", "-A", HEAP].concat(
+        light === null ? ["main.ts"] : [
+          PRODUCT,
+          `--executors=${light.host.url}`,
+          `--nats=nats://127.0.0.1:${light.natsProxy.port}`,
+        ],
+      ),
+      env: {
+        PROFILE: "embedded",
+        GITEA_URL: forge.proxy.url,
+        GITEA_RUNNER_UUID: forge.uuid,
+        GITEA_RUNNER_TOKEN: forge.token,
+        POD_CAPACITY: String(CAPACITY[lane]),
+        VM_CAPACITY: "0",
+        LOG_FORMAT: "json",
+        ...lane === "real" && runner !== null ? { CI_RUNNER_BIN: runner } : {},
+      },
+    });
+    controller = started;
+    url = await started.url();
+    await eventually(async () => (await get<{ ready: boolean }>("/api/v1/status")).ready, {
+      what: "the controller to have recovered",
+      timeoutMs: READY_MS,
+      everyMs: 50,
+    });
+  };
+  const kill = async () => {
+    const killed = controller;
+    controller = undefined;
+    url = "";
+    if (killed === undefined) return;
+    await killed[Symbol.asyncDispose]();
+    earlier += await killed.text();
+  };
+  stack.defer(kill);
+  try {
+    await start();
+  } catch (error) {
+    const tail = (await log()).trimEnd().split("\n").slice(-15).join("\n");
+    throw new Error(`${error instanceof Error ? error.message : error}\n${tail}`, { cause: error });
+  }
+  const pid = () => controller?.pid ?? null;
+  const watch = stack.use(startWatch({ get, pid }));
+  const nats = stack.use(openNatsView(place.stateDir));
+  const owned = stack.move();
+  return {
+    lane,
+    forge,
+    outside,
+    place,
+    light,
+    watch,
+    nats,
+    pid,
+    get,
+    async replaceController() {
+      await kill();
+      await start();
+    },
+    async end() {
+      const code = await controller?.end("SIGTERM", { ms: 20_000 });
+      return code ?? -1;
+    },
+    log,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
