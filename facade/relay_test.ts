@@ -165,6 +165,35 @@ Deno.test("the seal brings the row that came with no_more, or an empty one: Gite
   }
 });
 
+Deno.test("whatever batches and no_more come, every row is at Gitea once and in order when the log is sealed", async () => {
+  const batch = fc.record({ start: fc.nat(12), length: fc.nat(4), noMore: fc.boolean() });
+  const batches = fc.array(batch, { maxLength: 10 });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(3), batches, batches, async (offset, before, after) => {
+      const { task, log, state, relay } = setup(offset);
+      let have = 0;
+      const send = async ({ start, length, noMore }: (typeof before)[number]) => {
+        const rows = Array.from({ length }, (_, i) => `row ${start + i}`);
+        const { ackIndex } = await log(start, rows, noMore);
+        if (task.sealed) return;
+        if (start <= have) have = Math.max(have, start + length);
+        assert.equal(ackIndex, BigInt(have));
+      };
+      for (const one of before) await send(one);
+      assert.equal(task.sealed, false);
+      await state(Result.SUCCESS);
+      const sealed = task.sealed;
+      if (!sealed) { for (const one of after) await send(one); }
+      await relay.seal(signal);
+      assert.ok(task.sealed);
+      const own = task.rows.slice(offset);
+      if (own.at(-1) === "") own.pop();
+      assert.deepEqual(own.slice(0, have), Array.from({ length: have }, (_, i) => `row ${i}`));
+      assert.ok(own.length <= have + 4 && own.every((row, i) => row === `row ${i}`));
+    }),
+  );
+});
+
 Deno.test("rows after no_more are not lost, and do not come before the row that was kept", async () => {
   const { task, log, state } = setup();
   await log(0, ["a", "b"], true);
