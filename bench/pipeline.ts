@@ -112,6 +112,7 @@ export async function startPipeline(
       flags: () => Promise.resolve(NO_FLAGS),
       takeOver: () => Promise.resolve(1),
       epoch: () => Promise.resolve(1),
+      watchEpoch() {},
     },
     offers: registry,
     backends: [

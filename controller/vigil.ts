@@ -42,12 +42,12 @@ export function createVigil(deps: {
   /** Ends requests. */
   readonly signal: AbortSignal;
 }): Vigil {
-  const { clock, ledger, signal } = deps;
+  const { clock, ledger } = deps;
   /** When Gitea was last asked, on the monotonic clock. */
   const asked = new WeakMap<Entry, number>();
   const underWay = new Map<Entry, Promise<void>>();
 
-  const ask = async (entry: Entry) => {
+  const ask = async (entry: Entry, purpose: Purpose, signal: AbortSignal) => {
     const id = BigInt(entry.info.taskId);
     const cancelled = (detail: string) =>
       ledger.dispatch(entry.info.id, { kind: "cancelled", detail });
@@ -57,7 +57,7 @@ export function createVigil(deps: {
       const result = fromWireResult(answer.state?.result ?? 0);
       if (result === "cancelled") cancelled("cancelled at Gitea");
       else if (result !== null) cancelled(`Gitea ended the job: ${result}`);
-      else await deps.rows.write(entry, signal);
+      else if (purpose === "heartbeat") await deps.rows.write(entry, signal);
     } catch (error) {
       if (error instanceof GiteaError && isGone(error)) {
         cancelled(`Gitea does not know the job any more: ${error.message}`);
@@ -67,9 +67,9 @@ export function createVigil(deps: {
     }
   };
 
-  const beat = (entry: Entry): Promise<void> => {
+  const beat = (entry: Entry, purpose: Purpose, signal: AbortSignal): Promise<void> => {
     asked.set(entry, clock.monotonic());
-    const asking = ask(entry).finally(() => underWay.delete(entry));
+    const asking = ask(entry, purpose, signal).finally(() => underWay.delete(entry));
     underWay.set(entry, asking);
     return asking;
   };
@@ -101,6 +101,7 @@ export function createVigil(deps: {
 
   return {
     async run(stop) {
+      const signal = AbortSignal.any([deps.signal, stop]);
       const pause = 1_000 / deps.maxRps;
       while (!stop.aborted) {
         const until = clock.monotonic() + ROUND_MS;
@@ -108,7 +109,7 @@ export function createVigil(deps: {
           if (stop.aborted || clock.monotonic() >= until) break;
           if (!isBeforeClaim(entry.state) || entry.claiming !== null) continue;
           if (underWay.size >= MAX_UNDER_WAY) await Promise.race(underWay.values());
-          beat(entry); // Never rejects; awaited through `underWay`.
+          beat(entry, "heartbeat", signal); // Never rejects; awaited through `underWay`.
           await clock.sleep(pause, stop).catch(() => {});
         }
         const left = until - clock.monotonic();
@@ -121,10 +122,14 @@ export function createVigil(deps: {
     },
     async confirm(entry) {
       await underWay.get(entry);
-      if (clock.monotonic() - lastWord(entry) >= FRESH_MS) await beat(entry);
+      if (clock.monotonic() - lastWord(entry) < FRESH_MS) return;
+      await beat(entry, "confirmation", deps.signal);
     },
   };
 }
+
+/** A confirmation is waited for, so it asks only what it must know. */
+type Purpose = "heartbeat" | "confirmation";
 
 const NEAR_MS = 10_000;
 /** How long one look at who is due serves. */

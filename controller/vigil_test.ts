@@ -34,7 +34,7 @@ function setup(options: { near?: number; maxRps?: number } = {}) {
     zombieTimeoutMs: 600_000,
     maxRps: options.maxRps ?? 5,
     near: () => options.near ?? 0,
-    signal: stop.signal,
+    signal: new AbortController().signal,
   });
   const put = (n: number, state: State) => {
     gitea.tasks.set(BigInt(n), add());
@@ -169,4 +169,15 @@ Deno.test("run() tells each job in its log where it stands, at most once a minut
   assert.match(log?.rows[2] ?? "", /position 1 of 1/);
   await t.clock.advance(300_000);
   assert.equal(log?.rows.length, 3, "nothing new is not said again");
+});
+
+Deno.test("run() ends at once although Gitea does not answer", async () => {
+  const t = setup();
+  t.put(1, { kind: "admitted" });
+  t.gitea.updateTask = (_, { signal }) =>
+    new Promise((_resolve, reject) =>
+      signal.addEventListener("abort", () => reject(signal.reason))
+    );
+  await t.clock.advance(11_000);
+  await t[Symbol.asyncDispose]();
 });

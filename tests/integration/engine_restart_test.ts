@@ -45,6 +45,81 @@ for (const event of HAPPY.slice(0, -1)) {
   });
 }
 
+interface Detour {
+  readonly at: string;
+  readonly prepare: (world: World) => void;
+  readonly result: Result;
+}
+
+const detours: readonly Detour[] = [
+  {
+    at: "executor_found",
+    prepare: (world) => void (world.pod.faults.loseNextAnswer = true),
+    result: Result.SUCCESS,
+  },
+  {
+    at: "backend_retry",
+    prepare: (world) => void world.pod.faults.failing.set("bindIdentity", "unavailable"),
+    result: Result.SUCCESS,
+  },
+  {
+    at: "backend_pending",
+    prepare: (world) => void (world.pod.faults.withholdTarget = true),
+    result: Result.SUCCESS,
+  },
+  {
+    at: "claim_timeout",
+    prepare: (world) => void (world.plan = (_, attempt) => attempt === 1 ? NEVER : {}),
+    result: Result.SUCCESS,
+  },
+  {
+    at: "parked",
+    prepare: (world) => void (world.plan = (_, attempt) => attempt <= 5 ? FAILS : {}),
+    result: Result.SUCCESS,
+  },
+  {
+    at: "cancelled",
+    prepare(world) {
+      world.plan = () => NEVER;
+      world.onJournal = ({ event }) => {
+        if (event === "backend_ready") world.gitea.cancel(1n);
+      };
+    },
+    result: Result.CANCELLED,
+  },
+  {
+    at: "lost",
+    prepare: (world) => void (world.plan = () => ({ fate: "gives_up" })),
+    result: Result.FAILURE,
+  },
+];
+const NEVER = { fate: "never_claims" } as const;
+const FAILS = { fate: "ends_before_claim" } as const;
+for (const { at, prepare, result } of detours) {
+  Deno.test(`engine goes on after a crash at "${at}"`, async () => {
+    await using world = await createWorld({ capacity: 1 });
+    prepare(world);
+    const first = await world.start();
+    const before = world.onJournal;
+    world.onJournal = (entry) => {
+      before(entry);
+      if (entry.event === at) first.kill();
+    };
+    await world.submit(1);
+    await world.until(at, () => first.dead, 300_000);
+    world.onJournal = () => {};
+    world.pod.faults.failing.clear();
+    if (at === "backend_pending") world.pod.giveTarget(world.executor(1));
+    if (at === "claim_timeout") world.pod.vanish(world.executor(1));
+    await world.start();
+    await world.cleaned(1, 400_000);
+    assert.equal(world.events(1).filter((e) => e === "cleaned").length, 1);
+    assert.equal(world.gitea.tasks.get(1n)?.result, result);
+    assert.equal(world.pod.peak, 1);
+    world.assertClean();
+  });
+}
+
 Deno.test("engine leaves nothing behind when it crashes at the very end", async () => {
   await using world = await createWorld();
   await runUntil(world, "cleaned");
