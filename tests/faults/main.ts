@@ -3,7 +3,7 @@
  * made to misbehave at chosen moments. Ends with `N passed, N failed, N skipped`; the exit code is 0
  * when nothing failed.
  *
- * `--only=TEXT` takes the cases with TEXT in their name. `--runner=sample` lets the product's own
+ * `--only=TEXT` takes the cases with TEXT in their name; several texts are separated by `|`. `--runner=sample` lets the product's own
  * sample runner do the jobs of the cases without Gitea; by default the official one does.
  */
 import { parseArgs } from "node:util";
@@ -25,7 +25,7 @@ async function main(): Promise<number> {
   const report = createReport(print);
   const logFolder = await Deno.makeTempDir({ prefix: "gdr-faults-logs-" });
   const wanted = <T extends { readonly name: string }>(cases: readonly T[]) =>
-    cases.filter(({ name }) => name.includes(values.only));
+    cases.filter(({ name }) => values.only.split("|").some((text) => name.includes(text)));
   const path = await findRunner(Deno.env.get("PATH") ?? "");
   const runner: Runner = path === null || values.runner === "sample"
     ? { kind: "sample" }
