@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { GiteaError } from "../../controller/gitea.ts";
 import { type Attempt, giteaError, giteaErrorFrom } from "./error.ts";
 
 /**
@@ -24,5 +25,25 @@ export async function callWithin<T>(
     throw deadline.signal.aborted
       ? giteaError("unavailable", attempt, `no answer within ${deadlineMs / 1000} s`, error)
       : giteaErrorFrom(error, attempt);
+  }
+}
+
+const AGAIN_MS = 100;
+
+/**
+ * Runs a call that may be repeated once more when Gitea answers with an error of its own. Most often
+ * that is a lock of its database, gone a moment later; and what takes several calls in a row would
+ * never come to its end while every second one fails.
+ */
+export async function againIfInternal<T>(
+  call: () => Promise<T>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof GiteaError) || error.code !== "internal") throw error;
+    await clock.sleep(AGAIN_MS, signal);
+    return await call();
   }
 }

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { RunnerService } from "../../proto/gen/runner/v1/services_pb.ts";
 import { connectClient } from "../connect/client.ts";
-import { callWithin } from "./call.ts";
+import { againIfInternal, callWithin } from "./call.ts";
 import { inspectFetch } from "./inspect_fetch.ts";
 
 /** Where Gitea is and who we are there. */
@@ -17,6 +17,12 @@ export interface GiteaOptions {
   readonly clock?: Clock;
   /** For tests; by default an HTTP/1.1 client of its own. */
   readonly fetch?: typeof globalThis.fetch;
+}
+
+/** {@link createGitea}'s client. */
+export interface GiteaClient extends Gitea, AsyncDisposable {
+  /** Gitea's number of our runner, as the last Declare told it; null before. */
+  runnerId(): string | null;
 }
 
 /** How long a call may take, milliseconds. */
@@ -38,7 +44,7 @@ const FETCH_MARGIN_MS = 2_000;
  * `declare` and `fetchTask`, 30 s for updates. Every method rejects with `GiteaError`, or with the
  * signal's reason when that aborts. Disposing ends the calls in flight and closes its connections.
  */
-export function createGitea(options: GiteaOptions): Gitea & AsyncDisposable {
+export function createGitea(options: GiteaOptions): GiteaClient {
   const url = options.url.replace(/\/+$/, "");
   const clock = options.clock ?? systemClock;
   const closing = new AbortController();
@@ -69,6 +75,7 @@ export function createGitea(options: GiteaOptions): Gitea & AsyncDisposable {
   const updating = at("report a task's state to", DEADLINES.update);
   const checking = at("check the registration at", DEADLINES.update);
   const logging = at("send log rows to", DEADLINES.update);
+  let runnerId: string | null = null;
   return {
     async declare(runner, { signal }) {
       let serverCapabilities: string | null = null;
@@ -77,15 +84,20 @@ export function createGitea(options: GiteaOptions): Gitea & AsyncDisposable {
         labels: [...runner.labels],
         capabilities: [...runner.capabilities],
       };
-      await declaring.within(signal, (signal) =>
-        declaring.client.declare(message, {
-          signal,
-          onHeader: (headers) => {
-            serverCapabilities = headers.get("x-gitea-actions-capabilities");
-          },
-        }));
+      const { runner: declared } = await declaring.within(
+        signal,
+        (signal) =>
+          declaring.client.declare(message, {
+            signal,
+            onHeader: (headers) => {
+              serverCapabilities = headers.get("x-gitea-actions-capabilities");
+            },
+          }),
+      );
+      if (declared !== undefined && declared.id > 0n) runnerId = String(declared.id);
       return { serverCapabilities };
     },
+    runnerId: () => runnerId,
     fetchTask(tasksVersion, { signal }) {
       const headers = { "connect-timeout-ms": String(DEADLINES.fetch - FETCH_MARGIN_MS) };
       return fetching.within(
@@ -101,14 +113,17 @@ export function createGitea(options: GiteaOptions): Gitea & AsyncDisposable {
     },
     updateLog({ taskId, index, rows, noMore }, { signal }) {
       const message = { taskId, index, rows: [...rows], noMore };
-      return logging.within(signal, (signal) => logging.client.updateLog(message, { signal }));
+      return againIfInternal(
+        () => logging.within(signal, (signal) => logging.client.updateLog(message, { signal })),
+        { clock, signal },
+      );
     },
     [Symbol.asyncDispose]() {
       closing.abort(new DOMException("Gitea client closed", "AbortError"));
       connections?.close();
       return Promise.resolve();
     },
-  } satisfies Gitea & AsyncDisposable;
+  } satisfies GiteaClient;
 }
 
 /** HTTP/1.1 only: uploads through HTTP/2 are slow here. */

@@ -206,7 +206,7 @@ Deno.test("updateLog() rejects with too_large when a proxy limits bodies, and wi
     }, call);
   fake.faults.bodyLimit = 500;
   await assert.rejects(send("x".repeat(600), false), { code: "too_large", retryable: false });
-  fake.faults.failLastRow = 1;
+  fake.faults.failLastRow = 2;
   await assert.rejects(send("end", true), { code: "internal", retryable: true });
   assert.equal((await send("end", true)).ackIndex, 1n);
 });

@@ -17,7 +17,13 @@ export async function openForgeSide(outside: Outside): Promise<ForgeSide> {
   let ahead = 0;
   const clock: Clock = { ...systemClock, now: () => Date.now() + ahead };
   const fake = createFakeForge({ clock });
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, fake.handler);
+  const closing = new AbortController();
+  const server = Deno.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    signal: closing.signal,
+    onListen: () => {},
+  }, fake.handler);
   const proxy = await startHoldProxy({ hostname: "127.0.0.1", port: server.addr.port });
   const runner = fake.addRunner([]);
   const jobOf = (id: number) => {
@@ -68,7 +74,8 @@ export async function openForgeSide(outside: Outside): Promise<ForgeSide> {
     passSilence: () => void (ahead += SILENCE_MS),
     async [Symbol.asyncDispose]() {
       await proxy[Symbol.asyncDispose]();
-      await server.shutdown();
+      closing.abort();
+      await server.finished;
     },
   };
 }

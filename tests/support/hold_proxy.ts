@@ -57,7 +57,7 @@ export async function startHoldProxy(
     if (caller.gone || state.down) return void incoming.socket.destroy();
     let body = asked.request;
     for (const change of changes) body = change({ ...asked, request: body }) ?? body;
-    const answer = await forward(upstream, incoming, body);
+    const answer = await forward(upstream, { incoming, outgoing, body });
     const answered = { ...asked, answer: { status: answer.status, body: answer.body } };
     if (await points.pass(answered) === "drop") return void incoming.socket.destroy();
     if (caller.gone || state.down) return void incoming.socket.destroy();
@@ -117,8 +117,11 @@ interface Answer {
 
 function forward(
   upstream: { readonly hostname: string; readonly port: number },
-  incoming: IncomingMessage,
-  body: Uint8Array,
+  { incoming, outgoing: back, body }: {
+    readonly incoming: IncomingMessage;
+    readonly outgoing: ServerResponse;
+    readonly body: Uint8Array;
+  },
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const headers = passed(incoming.headers);
@@ -137,6 +140,8 @@ function forward(
     );
   });
   outgoing.on("error", reject);
+  // The server sees its caller go, as it would without us.
+  back.on("close", () => outgoing.destroy());
   outgoing.end(body);
   return promise;
 }
