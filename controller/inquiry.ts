@@ -61,12 +61,17 @@ export function createInquiry(deps: {
       const since = entry.lastReport ?? begun.get(entry) ?? now;
       begun.set(entry, since);
       const before = asked.get(entry);
-      const patienceMs = entry.restored && before === undefined && entry.lastReport === null
-        ? deps.restoredMs
-        : 2 * deps.zombieTimeoutMs;
+      const first = entry.restored && before === undefined && entry.lastReport === null;
+      // One that ended while nobody led has said its last word already, to Gitea or to nobody.
+      const patienceMs = !first ? 2 * deps.zombieTimeoutMs : hasEnded(entry) ? 0 : deps.restoredMs;
       if (now - Math.max(since, before ?? 0) < patienceMs) return;
       asked.set(entry, now);
       deps.tasks.spawn("inquiry", (signal) => ask(entry, signal));
     },
   };
+}
+
+/** By the backend's word. */
+function hasEnded({ state }: Entry): boolean {
+  return "presence" in state && state.presence !== "alive";
 }

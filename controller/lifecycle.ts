@@ -134,8 +134,8 @@ export function createLifecycle(deps: {
       const { state } = entry;
       if (!("presence" in state)) continue;
       const silentSince = Math.max(facade ?? now, entry.lastSeen ?? 0);
-      if (!hasEnded(state.presence)) deps.inquire(entry);
-      else if (now - silentSince >= times.silenceMs) lost(entry);
+      deps.inquire(entry);
+      if (hasEnded(state.presence) && now - silentSince >= times.silenceMs) lost(entry);
     }
     for (const entry of inState("terminal")) {
       const { state } = entry;
