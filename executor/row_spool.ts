@@ -11,7 +11,7 @@ export interface RowSpool extends Disposable {
   readonly length: number;
   /** Rows that wait in the file. */
   readonly spilled: number;
-  /** Adds a row; false, and nothing is stored, when the bound on the file is reached. */
+  /** Adds a row; false, and nothing is stored, when the file is full or cannot be written now. */
   push(row: Uint8Array): boolean;
   /** The first rows, at least one if there is one, within both bounds. They stay. */
   peek(maxRows: number, maxBytes: number): readonly Uint8Array[];
@@ -31,7 +31,7 @@ export interface RowSpoolOptions {
 
 const PER_ROW = 4;
 
-/** Makes an empty {@link RowSpool}. Throws `Deno.errors.*` from any call when the disk fails. */
+/** Makes an empty {@link RowSpool}. Throws an `Error` from `peek` and `drop` when the file cannot be read. */
 export function createRowSpool(options: RowSpoolOptions): RowSpool {
   const half = Math.max(1, (options.memoryBytes ?? 4 * 1024 * 1024) / 2);
   const limit = options.fileBytes ?? 1024 * 1024 * 1024;
@@ -42,14 +42,20 @@ export function createRowSpool(options: RowSpoolOptions): RowSpool {
   let writeAt = 0;
   let spilled = 0;
 
-  const spill = () => {
-    file ??= Deno.openSync(options.file, { read: true, write: true, create: true, mode: 0o600 });
-    const block = encode(tail.rows());
-    file.seekSync(writeAt, Deno.SeekMode.Start);
-    for (let done = 0; done < block.length;) done += file.writeSync(block.subarray(done));
+  /** Writes the tail and a row behind it; false, and nothing has changed, when the disk is full. */
+  const spill = (rows: readonly Uint8Array[]): boolean => {
+    const block = encode(rows);
+    try {
+      file ??= Deno.openSync(options.file, { read: true, write: true, create: true, mode: 0o600 });
+      file.seekSync(writeAt, Deno.SeekMode.Start);
+      for (let done = 0; done < block.length;) done += file.writeSync(block.subarray(done));
+    } catch {
+      return false;
+    }
     writeAt += block.length;
-    spilled += tail.length;
+    spilled += rows.length;
     tail = createRun();
+    return true;
   };
   const refill = () => {
     if (head.length > 0) return;
@@ -77,9 +83,12 @@ export function createRowSpool(options: RowSpoolOptions): RowSpool {
     },
     push(row) {
       if (writeAt + tail.bytes + row.length + PER_ROW > limit) return false;
-      if (spilled === 0 && tail.length === 0 && head.bytes < half) head.push(row);
-      else tail.push(row);
-      if (tail.bytes >= half) spill();
+      if (spilled === 0 && tail.length === 0 && head.bytes < half) {
+        head.push(row);
+        return true;
+      }
+      if (tail.bytes + row.length + PER_ROW >= half) return spill([...tail.rows(), row]);
+      tail.push(row);
       return true;
     },
     peek(maxRows, maxBytes) {

@@ -58,6 +58,23 @@ Deno.test("push() refuses a row when the file is full and takes it after a drop"
   assert.deepEqual(texts(it.spool.peek(9, 99)), ["again"]);
 });
 
+Deno.test("push() stores nothing of a row that the disk does not take, and goes on once there is room", () => {
+  using it = setup({ file: "/nowhere/rows", memoryBytes: 40 });
+  const taken: string[] = [];
+  for (let i = 0; i < 9; i++) {
+    if (it.spool.push(bytes(`row ${i}`))) taken.push(`row ${i}`);
+  }
+  assert.ok(taken.length > 1 && taken.length < 9, `${taken}`);
+  assert.equal(it.spool.length, taken.length);
+  const seen: string[] = [];
+  while (it.spool.length > 0) {
+    seen.push(...texts(it.spool.peek(1, 99)));
+    it.spool.drop(1);
+  }
+  assert.deepEqual(seen, taken);
+  assert.ok(it.spool.push(bytes("again")));
+});
+
 Deno.test("peek() gives a single row that is over the bound on bytes", () => {
   using it = setup();
   it.spool.push(bytes("much longer than ten bytes"));

@@ -136,10 +136,15 @@ export function startRunner(options: RunnerOptions): Runner {
 async function logLines(stream: ReadableStream<Uint8Array>, logger: Logger): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";
-  for await (const part of stream) {
-    const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
-    rest = (lines.pop() ?? "").slice(0, MAX_LINE);
-    for (const line of lines) say(line, logger);
+  try {
+    for await (const part of stream) {
+      const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
+      rest = (lines.pop() ?? "").slice(0, MAX_LINE);
+      for (const line of lines) say(line, logger);
+    }
+  } catch (error) {
+    // Nobody waits for this before the runner's end: a rejection would end the gate.
+    logger.warn("what the runner prints cannot be read", { error });
   }
   say(rest, logger);
 }
