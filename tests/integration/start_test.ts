@@ -14,6 +14,8 @@ import { connectTo } from "../support/nats_world.ts";
 import { type RunningProcess, startProcess } from "../support/process.ts";
 
 const UUID = "0d1f4f9e-7f0b-4a53-9d61-3f6d6a3f3c11";
+/** What the forge has queued when it starts for the first time. */
+const SAMPLE_JOBS = 8;
 const PLANTED = "0123456789abcdef0123456789abcdef01234567";
 
 /** Starts, waits for the end, and gives the exit code and the error that the log names. */
@@ -165,6 +167,10 @@ Deno.test("main waits for a Gitea that is not there yet, says so, and goes on wh
   );
   await using _forge = await forge.start();
   await controller.logged("controller is up");
+  // Jobs that were queued meanwhile are all taken at once.
+  await eventually(async () => {
+    return (await controller.get("/api/v1/assignments"))["total"] === SAMPLE_JOBS;
+  }, { what: "every queued job to be taken", timeoutMs: 5_000, everyMs: 100 });
   assert.equal(await controller.end("SIGTERM"), 0);
 });
 
