@@ -55,6 +55,8 @@ export interface Scheduler {
   declared(): { readonly labels: readonly string[]; readonly since: number } | null;
   /** Gitea's `X-Gitea-Actions-Capabilities`, to be passed on to executors; null if it sent none. */
   serverCapabilities(): string | null;
+  /** True while a fetcher has this task and it is neither stored nor settled. */
+  holds(taskId: string): boolean;
 }
 
 const DEFAULTS = { errorBackoffMs: 5_000, forceMs: 10_000, graceMs: 10_000 };
@@ -85,13 +87,17 @@ export function createScheduler(deps: SchedulerDeps, given: SchedulerOptions): S
     capabilities: options.capabilities,
     errorBackoffMs: options.errorBackoffMs,
   });
+  const held = new Set<string>();
   const store: Parameters<typeof runFetcher>[0]["store"] = async (task, signal) => {
+    const taskId = String(task.id);
+    held.add(taskId);
     try {
       await storeTask(task, deps, signal);
     } catch (error) {
       // Only the end of the grace brings us here; Gitea's own time-out will fail the job.
-      const taskId = String(task.id);
       logger.error("scheduler error", { component: "scheduler", taskId, stored: false, error });
+    } finally {
+      held.delete(taskId);
     }
   };
   return {
@@ -120,6 +126,7 @@ export function createScheduler(deps: SchedulerDeps, given: SchedulerOptions): S
     status: () => watch.status(),
     declared: () => declarer.declared(),
     serverCapabilities: () => serverCapabilities,
+    holds: (taskId) => held.has(taskId),
   };
 }
 

@@ -28,6 +28,7 @@ import { allOrNone } from "../lib/all_or_none.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Secret } from "../lib/secret.ts";
+import { useApiToken } from "./gitea_rest.ts";
 import { createLaunch } from "./launch.ts";
 import { createOwnership } from "./ownership.ts";
 import { createPlace } from "./place.ts";
@@ -290,6 +291,19 @@ export async function startController(
       labels.run(stop),
       counts.run(stop),
       capabilitiesPassedOn,
+      useApiToken({
+        config,
+        giteaUrl: parts.gitea.url,
+        instance,
+        gitea,
+        engine,
+        scheduler,
+        queue,
+        records,
+        clock,
+        logger,
+        guard,
+      }, stop),
     ]);
   }
 
