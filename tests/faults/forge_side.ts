@@ -64,7 +64,7 @@ export async function openForgeSide(outside: Outside): Promise<ForgeSide> {
           payload: JSON.stringify(workflow),
         }],
       }]);
-      return { ...files, id };
+      return { ...files, id, run: jobOf(id).runId };
     },
     result: ({ id }) => Promise.resolve(jobOf(id).result),
     rows: ({ id }) => Promise.resolve(fake.forge.rows(id).map((row) => row.content)),

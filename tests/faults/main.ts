@@ -7,15 +7,19 @@
  * sample runner do the jobs of the cases without Gitea; by default the official one does.
  */
 import { parseArgs } from "node:util";
+import { awayCases, cancelCases, endCases, waitCases } from "./gitea_cases.ts";
+import { openGiteaSide } from "./gitea_side.ts";
+import { type Peers, startPeers } from "../support/peers.ts";
 import { forgeCases } from "./forge_cases.ts";
 import { openForgeSide } from "./forge_side.ts";
 import { killCases } from "./kill_cases.ts";
 import { playLanes } from "./lanes.ts";
-import { createReport } from "../e2e/report.ts";
+import { createReport, type Report } from "../e2e/report.ts";
 import { findRunner } from "../../embedded/executor_image.ts";
 import { openWorld, type Runner } from "./world.ts";
 
 const FORGE_LANES = 3;
+const GITEA_LANES = 2;
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -31,16 +35,65 @@ async function main(): Promise<number> {
     ? { kind: "sample" }
     : { kind: "official", path };
   print(`jobs are run by the ${runner.kind} runner`);
-  await playLanes(wanted([...killCases, ...forgeCases]), {
-    report,
-    lanes: FORGE_LANES,
-    logFolder,
-    open: () => openWorld({ runner, openSide: openForgeSide }),
-  });
+  const stage = { report, logFolder, wanted };
+  await Promise.all([
+    playLanes(wanted([...killCases, ...forgeCases]), {
+      ...stage,
+      lanes: FORGE_LANES,
+      open: () => openWorld({ runner, openSide: openForgeSide }),
+    }),
+    report.attempt("the cases with a Gitea of its own", () => playGitea(stage)),
+    report.attempt("the cases with an impatient Gitea", () => playImpatientGitea(stage)),
+  ]);
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
   else await Deno.remove(logFolder, { recursive: true });
   print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
   return report.failed === 0 ? 0 : 1;
+}
+
+interface Stage {
+  readonly report: Report;
+  readonly logFolder: string;
+  wanted<T extends { readonly name: string }>(cases: readonly T[]): readonly T[];
+}
+
+async function playGitea({ wanted, ...stage }: Stage): Promise<void> {
+  const together = wanted([...endCases, ...cancelCases]);
+  const alone = wanted(awayCases);
+  if (together.length + alone.length === 0) return;
+  await using peers = await startPeers({ which: ["gitea"], say: print });
+  const open = opener(peers, {});
+  await playLanes(together, { ...stage, lanes: GITEA_LANES, open });
+  await playLanes(alone, { ...stage, lanes: 1, open });
+}
+
+async function playImpatientGitea({ wanted, ...stage }: Stage): Promise<void> {
+  const cases = wanted(waitCases);
+  if (cases.length === 0) return;
+  const extra = [
+    "ZOMBIE_TASK_TIMEOUT = 60s",
+    "[cron.stop_zombie_tasks]",
+    "SCHEDULE = @every 15s",
+  ];
+  await using peers = await startPeers({
+    which: ["gitea"],
+    env: { GITEA_EXTRA: extra.join("\n") },
+    say: print,
+  });
+  const open = opener(peers, { GITEA_ZOMBIE_TIMEOUT: "60" });
+  await playLanes(cases, { ...stage, lanes: 1, open });
+}
+
+/** Worlds with one slot and the official runner, each with a repository of its own. */
+function opener(peers: Peers, env: Readonly<Record<string, string>>) {
+  let count = 0;
+  return () =>
+    openWorld({
+      runner: { kind: "official", path: `${peers.bin}/gitea-runner` },
+      capacity: 1,
+      env,
+      openSide: (outside) => openGiteaSide(peers, outside, `faults-${++count}`),
+    });
 }
 
 function print(line: string): void {

@@ -15,6 +15,7 @@ export interface JobPlan {
 export interface OutsideJob {
   /** As the forge knows it. */
   readonly id: number;
+  readonly run: number;
   readonly rows: number;
   /** Every line that it wrote: `begin` when it began, `end` when it ended. */
   lines(): Promise<readonly string[]>;
@@ -44,11 +45,8 @@ export interface Side {
 
 /** Where jobs of one world write; every user may. */
 export interface Outside {
-  readonly folder: string;
   /** Files of a new job. */
-  open(
-    plan: JobPlan,
-  ): Promise<{ readonly file: string; readonly gate: string } & Omit<OutsideJob, "id">>;
+  open(plan: JobPlan): Promise<{ readonly file: string } & Omit<OutsideJob, "id" | "run">>;
 }
 
 /** Makes an {@link Outside} in a new folder below `parent`. */
@@ -58,7 +56,6 @@ export async function openOutside(parent: string): Promise<Outside> {
   await Deno.chmod(folder, 0o755);
   let count = 0;
   return {
-    folder,
     async open(plan) {
       const file = `${folder}/job-${++count}`;
       const gate = `${file}.held`;
@@ -67,7 +64,6 @@ export async function openOutside(parent: string): Promise<Outside> {
       if (plan.held) await Deno.writeTextFile(gate, "");
       return {
         file,
-        gate,
         rows: plan.rows ?? DEFAULT_ROWS,
         lines: async () =>
           (await Deno.readTextFile(file)).split("\n").filter((line) => line !== ""),
