@@ -18,6 +18,8 @@ export interface HoldProxy extends AsyncDisposable {
   hold(match: (call: ProxiedCall) => boolean): HoldPoint<ProxiedCall>;
   /** Changes the body of each request before it goes on, until undone; null leaves it as it is. */
   rewrite(change: (call: ProxiedCall) => Uint8Array | null): Disposable;
+  /** How many callers wait for an answer now. */
+  readonly waiting: number;
   /** While true every connection is broken off without an answer. */
   down: boolean;
 }
@@ -42,12 +44,16 @@ export async function startHoldProxy(
 ): Promise<HoldProxy> {
   const points = createHoldPoints<ProxiedCall>();
   const changes = new Set<(call: ProxiedCall) => Uint8Array | null>();
-  const state = { down: false };
+  const state = { down: false, waiting: 0 };
 
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     if (state.down) return void incoming.socket.destroy();
     const caller = { gone: false };
-    outgoing.on("close", () => caller.gone = true);
+    state.waiting++;
+    outgoing.once("close", () => {
+      state.waiting--;
+      caller.gone = true;
+    });
     const asked: ProxiedCall = {
       name: nameOf(incoming.url ?? ""),
       request: await readAll(incoming),
@@ -83,6 +89,9 @@ export async function startHoldProxy(
     rewrite(change) {
       changes.add(change);
       return { [Symbol.dispose]: () => void changes.delete(change) };
+    },
+    get waiting() {
+      return state.waiting;
     },
     get down() {
       return state.down;
