@@ -3,7 +3,7 @@ import type { ProcessIdentity } from "../backends/process/process_identity.ts";
 import type { Backend } from "../controller/backend.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { BackendName } from "../controller/model/ids.ts";
-import { installExecutor } from "../embedded/executor_image.ts";
+import { type ExecutorImage, installExecutor } from "../embedded/executor_image.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { join } from "node:path";
@@ -14,28 +14,46 @@ const USER_IDS: Readonly<Record<BackendName, { first: number; count: number }>> 
   vm: { first: 62_000, count: 1_000 },
 };
 
+/**
+ * Puts the executor's programs into `directory`, which takes seconds the first time. Rejects with an
+ * `Error` that names the folder: it may be on another file system than STATE_DIR.
+ */
+export async function installImage(deps: {
+  readonly config: Config;
+  readonly directory: string;
+  readonly isRoot: boolean;
+  readonly path: string;
+  readonly logger: Logger;
+}): Promise<ExecutorImage> {
+  const { config, directory, isRoot, path, logger } = deps;
+  try {
+    return await installExecutor({
+      directory: join(directory, "executor"),
+      root: isRoot,
+      path,
+      logger,
+      ...(config.runnerBin === null ? {} : { runnerBin: config.runnerBin }),
+    });
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.includes("(os error ")) throw error;
+    throw new Error(`Install the executor in "${directory}": ${error.message}`, { cause: error });
+  }
+}
+
 /** Process executors for every enabled backend; pushed on `stack`, which ends their watching. */
-export async function createProcessBackends(
+export function createProcessBackends(
   names: readonly BackendName[],
   deps: {
-    readonly config: Config;
+    readonly image: ExecutorImage;
     readonly directory: string;
     readonly identity: ProcessIdentity;
     readonly isRoot: boolean;
-    readonly path: string;
     readonly clock: Clock;
     readonly logger: Logger;
     readonly stack: AsyncDisposableStack;
   },
-): Promise<Backend[]> {
-  const { config, directory, isRoot, logger, stack } = deps;
-  const image = await installExecutor({
-    directory: join(directory, "executor"),
-    root: isRoot,
-    path: deps.path,
-    logger,
-    ...(config.runnerBin === null ? {} : { runnerBin: config.runnerBin }),
-  });
+): Backend[] {
+  const { image, directory, isRoot, logger, stack } = deps;
   logger.info("executors are child processes", {
     component: "worker",
     runner: image.runner,

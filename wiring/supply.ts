@@ -7,7 +7,7 @@ import { stateFailure } from "../embedded/state_directory.ts";
 import { startTrustDomain } from "../embedded/trust_domain.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
 import { enabledBackends, type Parts } from "./controller.ts";
-import { createProcessBackends } from "./process_backends.ts";
+import { createProcessBackends, installImage } from "./process_backends.ts";
 import type { ProcessContext } from "./process.ts";
 import { leaveRuntimeDirectory, runtimeDirectory } from "./runtime_directory.ts";
 import { createSupplies } from "./supplies.ts";
@@ -35,7 +35,11 @@ export async function supplyParts(
   const { trustDomain } = config.spiffe;
   const facadeSpiffeId = config.facade.spiffeId ??
     `spiffe://${trustDomain}/gitea-dynamic-runner/facade`;
-  const [nats, gitea] = await inState(allOrNone([supplies.nats, supplies.gitea], signal));
+  const path = context.env["PATH"] ?? "";
+  const [[nats, gitea], image] = await allOrNone([
+    (stop) => inState(allOrNone([supplies.nats, supplies.gitea], stop)),
+    () => installImage({ config, directory, isRoot, path, logger }),
+  ], signal);
 
   const { endpointSocket: endpoint, spireServerSocket: adminSocket } = config.spiffe;
   let identity: ProcessIdentity;
@@ -59,17 +63,14 @@ export async function supplyParts(
     identity = domain;
     endpointSocket = await domain.endpointFor(facadeSpiffeId);
   }
-  const backends = await createProcessBackends(backendNames, {
-    config,
+  const backends = createProcessBackends(backendNames, {
+    image,
     directory,
     identity,
     isRoot,
-    path: context.env["PATH"] ?? "",
     clock,
     logger,
     stack,
-  }).catch((error) => {
-    throw executorsFailure(directory, error);
   });
   return {
     gitea,
@@ -86,11 +87,4 @@ export async function supplyParts(
     },
     backends,
   };
-}
-
-/** The folder of the executors may be on another file system than STATE_DIR. */
-function executorsFailure(directory: string, error: unknown): unknown {
-  return error instanceof Error && error.message.includes("(os error ")
-    ? new Error(`Install the executor in "${directory}": ${error.message}`, { cause: error })
-    : error;
 }
