@@ -5,6 +5,7 @@ import { createFakeForge, type FakeForge } from "../fakes/forge/fake_forge.ts";
 import { type OutsideFiles, STEPS } from "./outside.ts";
 import { type HoldProxy, startHoldProxy } from "../support/hold_proxy.ts";
 import type { JobPlan } from "./schedule.ts";
+import { startTrace, type Trace } from "./trace.ts";
 
 /** What the forge itself has seen of a job. */
 export interface Seen {
@@ -20,6 +21,7 @@ export interface Seen {
 export interface ChaosForge extends AsyncDisposable {
   readonly fake: FakeForge;
   readonly proxy: HoldProxy;
+  readonly trace: Trace;
   readonly uuid: string;
   readonly token: string;
   /** Queues the jobs in one batch; their ids in order. */
@@ -51,6 +53,7 @@ export async function openForge(): Promise<ChaosForge> {
   const fake = createFakeForge({ clock, store: watchingStore(seenOf) });
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, fake.handler);
   const proxy = await startHoldProxy({ hostname: "127.0.0.1", port: server.addr.port });
+  const trace = startTrace(proxy);
   const runner = fake.addRunner([]);
   const job = (id: number) => {
     const found = fake.forge.jobs().find(({ jobId }) => jobId === id);
@@ -60,6 +63,7 @@ export async function openForge(): Promise<ChaosForge> {
   return {
     fake,
     proxy,
+    trace,
     uuid: runner.uuid,
     token: runner.token.reveal(),
     job,

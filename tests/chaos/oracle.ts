@@ -59,7 +59,13 @@ export async function judgeJob(
   const { ends, cancelled } = forge.seen(id);
   const [result] = ends;
   const bad = (what: string) =>
-    new Error(`${assignmentOf(world, job)} (job ${id}, ${ends.join(", ")}): ${what}`);
+    new Error(
+      [
+        `${assignmentOf(world, job)} (job ${id}, ${ends.join(", ")}): ${what}`,
+        ...forge.rows(id).slice(-3).map((row) => `  log: ${row}`),
+        ...forge.trace.of(forge.job(id).taskId).slice(-24).map((line) => `  ${line}`),
+      ].join("\n"),
+    );
   if (result === undefined) throw bad("lost: it has not ended");
   if (ends.length > 1) throw bad("doubled: it has ended more than once");
   const lines = await job.files.lines();
@@ -92,10 +98,10 @@ export async function judgeJob(
   }
   if (result === "cancelled" && cancelled) return { kind: "cancelled", planned: false };
   if (result !== "failure" || !wasKilled) {
-    throw bad(`it should be ${planned}; its last rows: ${rows.slice(-3).join(" | ")}`);
+    throw bad(`it should be ${planned}`);
   }
   if (!rows.some((row) => REASON.test(row))) {
-    throw bad(`no row says why; its last rows: ${rows.slice(-3).join(" | ")}`);
+    throw bad("no row says why");
   }
   return { kind: "failure", planned: false };
 }
