@@ -7,6 +7,7 @@ const programs = [
   { file: "gitea_contract.ts", what: "contract of the Gitea port on a real Gitea" },
   { file: "spire_entries.ts", what: "entries and SVIDs at a real SPIRE" },
   { file: "executor_official.ts", what: "the gate with the official runner" },
+  { file: "orphan_check.ts", what: "tasks that nobody knows at a real Gitea" },
 ] as const;
 
 /** Runs each of the programs as one check: it passes when the program ends with exit code 0. */
