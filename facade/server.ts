@@ -93,6 +93,8 @@ export interface Facade extends AsyncDisposable {
 
 /** 100 rows of 64 KiB, or an output of 1 MiB, fit with room to spare (field reports). */
 const READ_MAX_BYTES = 8 * 1024 * 1024;
+/** Of one message: 5,000 log rows, decoded in some milliseconds. A gate sends at most 1,000. */
+const MAX_FIELDS = 25_000;
 const STREAMS_PER_CONNECTION = 32;
 const HANDSHAKE_MS = 10_000;
 const BODY_MS = 30_000;
@@ -150,6 +152,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     }),
     {
       readMaxBytes: options.readMaxBytes ?? READ_MAX_BYTES,
+      maxFields: MAX_FIELDS,
       contextValues: (request) => createContextValues().set(ACCESS, accessOf(request)),
       gate: (context) => admit(context, { logger: callers, recorder }),
       interceptors: [callErrors({ logger: callers, recorder, clock })],

@@ -4,7 +4,9 @@ import {
   type HandlerContext,
   type Interceptor,
 } from "@connectrpc/connect";
+import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
+import { boundedHandler } from "./bounded_handler.ts";
 
 export type { ConnectRouter };
 
@@ -17,6 +19,11 @@ export interface RouterOptions {
   readonly requestPathPrefix?: string;
   /** Largest message, bytes, also after unpacking. Larger ones are refused as `resource_exhausted`. */
   readonly readMaxBytes?: number;
+  /**
+   * Most fields of one message, at every depth; more are refused as `resource_exhausted` before they
+   * are decoded. Only the binary form of the Connect protocol is served then.
+   */
+  readonly maxFields?: number;
   /** Runs before the body is read: throw a `ConnectError` to refuse a caller cheaply. */
   readonly gate?: (context: HandlerContext) => void | Promise<void>;
   /** Run around every call, first one outermost. */
@@ -32,16 +39,20 @@ const DEFAULT_READ_MAX_BYTES = 16 * 1024 * 1024;
 export function routesByPath(
   register: Register,
   options: RouterOptions,
-): ReadonlyMap<string, ConnectRouter["handlers"][number]> {
+): ReadonlyMap<string, UniversalHandlerFn> {
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, maxFields } = options;
   const router = createConnectRouter({
     acceptCompression: [compressionGzip],
     compressMinBytes: 1024,
-    readMaxBytes: options.readMaxBytes ?? DEFAULT_READ_MAX_BYTES,
+    readMaxBytes,
     interceptors: [...options.interceptors ?? []],
     ...(options.gate === undefined ? {} : { requestGate: options.gate }),
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
   });
   register(router);
   const prefix = options.requestPathPrefix ?? "/api/actions";
-  return new Map(router.handlers.map((handler) => [prefix + handler.requestPath, handler]));
+  return new Map(router.handlers.map((handler) => [
+    prefix + handler.requestPath,
+    maxFields === undefined ? handler : boundedHandler(handler, { readMaxBytes, maxFields }),
+  ]));
 }
