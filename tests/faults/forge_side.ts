@@ -23,6 +23,8 @@ export async function openForgeSide(outside: Outside): Promise<ForgeSide> {
     port: 0,
     signal: closing.signal,
     onListen: () => {},
+    // A caller that went away is what these tests are about.
+    onError: () => new Response(null, { status: 500 }),
   }, fake.handler);
   const proxy = await startHoldProxy({ hostname: "127.0.0.1", port: server.addr.port });
   const runner = fake.addRunner([]);
