@@ -88,7 +88,18 @@ function Callout({ job }: { job: AssignmentDetailView }) {
           <Outside text={reason.detail} />
         </p>
       )}
+      {job.state === "parked" ? <Retry id={job.id} /> : null}
     </div>
+  );
+}
+
+/** Works without script: the answer is this page again. */
+function Retry({ id }: { id: string }) {
+  const { assignment: text } = useLang().dict;
+  return (
+    <form method="post" action={`/assignments/${id}/retry`}>
+      <button type="submit">{text.retryNow}</button>
+    </form>
   );
 }
 

@@ -15,11 +15,12 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { DEFAULT_LIFECYCLE_TIMES, type LifecycleTimes } from "./lifecycle.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { DEFAULT_DELAYS, type Delays } from "./model/decide.ts";
-import { type BackendName, executorName, type Instance } from "./model/ids.ts";
+import { type AssignmentId, type BackendName, executorName, type Instance } from "./model/ids.ts";
 import type { ExecutorEvents, Offers } from "./offers.ts";
 import { measurePhases } from "./phase_meter.ts";
 import type { PhaseStatistics } from "./phases.ts";
 import { createPool, type Pool } from "./pool.ts";
+import { createRetry, type RetryOutcome } from "./retry.ts";
 import type { Opened } from "./processor.ts";
 import type { AssignmentQueue } from "./queue.ts";
 import { createRecordWriter } from "./record_writer.ts";
@@ -90,6 +91,8 @@ export interface Engine extends AsyncDisposable {
   ready(): boolean;
   /** The scheduler has stored a task. */
   stored(info: AssignmentInfo, sequence: number, storedAt: number): void;
+  /** Tries a parked assignment now; see {@link createRetry}. */
+  retry(id: AssignmentId, signal: AbortSignal): Promise<RetryOutcome>;
   /** Reads the flags and raises the epoch; retried until it holds. Nothing acts before this. */
   takeOver(signal: AbortSignal): Promise<void>;
   /** Recovers, then consumes, until aborted. */
@@ -303,6 +306,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         ledger.touch(entry);
       }
     },
+    retry: createRetry({ ledger, queue, writer, guard: deps.guard }),
     async takeOver(signal) {
       for (const name of names) {
         const read = () => deps.control.flags(name, { signal });

@@ -62,6 +62,8 @@ export interface AssignmentQueue {
       readonly backend: BackendName;
       readonly data: Uint8Array;
       readonly headers: Readonly<Record<string, string>>;
+      /** Stored once more, beside an earlier message of this id: any number that was not used before. */
+      readonly again?: number;
     },
     call: Call,
   ): Promise<{ readonly sequence: number; readonly duplicate: boolean }>;

@@ -1,6 +1,7 @@
 import type { ProbeRoute, Route } from "../web/define.ts";
 import assignments from "./api/v1/assignments.ts";
 import assignmentById from "./api/v1/assignments/[id].ts";
+import retryAssignment from "./api/v1/assignments/[id]/retry.ts";
 import audit from "./api/v1/audit.ts";
 import backends from "./api/v1/backends.ts";
 import backendByName from "./api/v1/backends/[name].ts";
@@ -13,6 +14,7 @@ import openapi from "./api/v1/openapi.ts";
 import operationById from "./api/v1/operations/[id].ts";
 import status from "./api/v1/status.ts";
 import assignmentPage from "./assignments/[id].tsx";
+import retryForm from "./assignments/[id]/retry.ts";
 import healthz from "./healthz.ts";
 import now from "./index.tsx";
 import metrics from "./metrics.ts";
@@ -25,6 +27,7 @@ export const HEALTH_ROUTES: readonly ProbeRoute[] = [healthz, readyz, metrics];
 export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/assignments.ts": assignments,
   "api/v1/assignments/[id].ts": assignmentById,
+  "api/v1/assignments/[id]/retry.ts": retryAssignment,
   "api/v1/audit.ts": audit,
   "api/v1/backends.ts": backends,
   "api/v1/backends/[name].ts": backendByName,
@@ -37,6 +40,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/operations/[id].ts": operationById,
   "api/v1/status.ts": status,
   "assignments/[id].tsx": assignmentPage,
+  "assignments/[id]/retry.ts": retryForm,
   "healthz.ts": healthz,
   "index.tsx": now,
   "metrics.ts": metrics,

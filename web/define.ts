@@ -2,11 +2,15 @@ import type { z } from "@hono/zod-openapi";
 import { type ComponentChild, type FunctionComponent, h } from "preact";
 import type { IslandName } from "../components/islands.ts";
 import type { Lang } from "../components/lang.ts";
+import type { ActionOutcome, Actions } from "../controller/actions.ts";
 import type { Page, Views } from "../controller/views.ts";
 
 /** What a handler may use. */
 export interface RouteContext {
   readonly views: Views;
+  readonly actions: Actions;
+  /** Aborts when the caller has gone. */
+  readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly url: URL;
@@ -127,8 +131,38 @@ export interface ProbeRoute {
   ): Response | Promise<Response>;
 }
 
+/** A POST with an effect. */
+export interface ActionSpec<P extends z.ZodObject, B extends z.ZodType> {
+  readonly path: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly body: B;
+  /** Where a form leads to afterwards; null for the JSON API. */
+  readonly page: ((params: z.output<P>) => string) | null;
+  act(
+    context: RouteContext,
+    input: { readonly params: z.output<P>; readonly body: z.output<B> },
+  ): Promise<ActionOutcome>;
+}
+
+/** An action with its types closed in. */
+export interface ActionRoute {
+  readonly kind: "action";
+  readonly path: string;
+  readonly summary: string;
+  readonly params: z.ZodObject;
+  readonly body: z.ZodType;
+  /** It takes a form and answers with a redirect to `page`. */
+  readonly form: boolean;
+  page(params: Readonly<Record<string, string>>): string;
+  act(
+    context: RouteContext,
+    raw: { readonly params: Readonly<Record<string, string>>; readonly body: unknown },
+  ): Promise<ActionOutcome | { readonly kind: "bad"; readonly detail: string }>;
+}
+
 /** One entry of routes/mod.ts. */
-export type Route = PageRoute | ApiRoute | RawRoute | ProbeRoute;
+export type Route = PageRoute | ApiRoute | RawRoute | ProbeRoute | ActionRoute;
 
 /** Ties a page's handler, component and JSON to one data type. */
 export function definePage<D>(spec: PageSpec<D>): PageRoute {
@@ -174,6 +208,29 @@ export function defineApi<P extends z.ZodObject, Q extends z.ZodObject, R extend
       if (answer.kind !== "found") return answer;
       const tagged = spec.etagOf?.(answer.data) ?? null;
       return { ...answer, data: { body: answer.data, tagged } };
+    },
+  };
+}
+
+/** Ties an action's handler to its schemas. */
+export function defineAction<P extends z.ZodObject, B extends z.ZodType>(
+  spec: ActionSpec<P, B>,
+): ActionRoute {
+  const { path, summary, params, body, page } = spec;
+  return {
+    kind: "action",
+    path,
+    summary,
+    params,
+    body,
+    form: page !== null,
+    page: (raw) => page?.(params.parse(raw)) ?? "/",
+    async act(context, raw) {
+      const where = params.safeParse(raw.params);
+      if (!where.success) return { kind: "absent", detail: faultsOf(where.error) };
+      const what = body.safeParse(raw.body);
+      if (!what.success) return { kind: "bad", detail: faultsOf(what.error) };
+      return await spec.act(context, { params: where.data, body: what.data });
     },
   };
 }

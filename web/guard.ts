@@ -12,7 +12,7 @@ export interface GuardOptions {
 
 /**
  * Refuses what must not reach a handler: a foreign `Host` (DNS rebinding, 421), another site's script
- * (403), a method with an effect (405: there are none yet). Undefined when the request may go on.
+ * or form (403), methods that are not used (405). Undefined when the request may go on.
  */
 export function guard(request: Request, { hosts, requestId }: GuardOptions): Response | undefined {
   const url = new URL(request.url);
@@ -25,12 +25,14 @@ export function guard(request: Request, { hosts, requestId }: GuardOptions): Res
       extra: { allowed: hosts },
     });
   }
-  if (request.method !== "GET" && request.method !== "HEAD") {
-    return problem(405, {
-      detail: `Use GET or HEAD: "${request.method}" is not offered`,
+  if (request.method === "POST") {
+    return isOwn(request, host) ? undefined : problem(403, {
+      detail: "Act on the page itself: another site may not do it",
       requestId,
-      headers: { allow: "GET, HEAD" },
     });
+  }
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    return refuseMethod(request.method, requestId);
   }
   if (isForeign(request, host)) {
     return problem(403, {
@@ -39,6 +41,28 @@ export function guard(request: Request, { hosts, requestId }: GuardOptions): Res
     });
   }
   return undefined;
+}
+
+/** 405 for what is only read here. */
+export function refuseMethod(method: string, requestId: string): Response {
+  return problem(405, {
+    detail: `Use GET or HEAD: "${method}" is not offered here`,
+    requestId,
+    headers: { allow: "GET, HEAD" },
+  });
+}
+
+/**
+ * Whether a request with an effect comes from our own page, or from no browser at all: browsers always
+ * send one of the two headers. Our policy for referrers makes their `Origin` of a form `null`.
+ */
+function isOwn(request: Request, host: string): boolean {
+  const site = request.headers.get("sec-fetch-site");
+  const origin = request.headers.get("origin");
+  if (site !== null && site !== "same-origin") return false;
+  if (origin === null) return true;
+  if (origin === "null") return site === "same-origin";
+  return URL.canParse(origin) && new URL(origin).host === host;
 }
 
 /** Another site asks for more than to show the page: a link to us is fine, a fetch is not. */

@@ -1,12 +1,15 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
-import type { ApiRoute, Route } from "./define.ts";
-import { problemSchema } from "./schemas.ts";
+import type { ActionRoute, ApiRoute, Route } from "./define.ts";
+import { operationSchema, problemSchema } from "./schemas.ts";
 
 /** The OpenAPI 3.1 document of the API routes, made of the schemas of their queries and answers. */
 export function documentOf(routes: readonly Route[], version: string): unknown {
   const app = new OpenAPIHono();
   for (const route of routes) {
     if (route.kind === "api") app.openAPIRegistry.registerPath(describe(route));
+    if (route.kind === "action" && !route.form) {
+      app.openAPIRegistry.registerPath(describeAction(route));
+    }
   }
   app.openAPIRegistry.registerPath(createRoute({
     method: "get",
@@ -34,6 +37,26 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
 }
 
 const PROBLEM = { "application/problem+json": { schema: problemSchema } };
+
+function describeAction(route: ActionRoute) {
+  return createRoute({
+    method: "post",
+    path: route.path.replace(/:(\w+)/g, "{$1}"),
+    summary: route.summary,
+    request: {
+      params: route.params,
+      body: { required: true, content: { "application/json": { schema: route.body } } },
+    },
+    responses: {
+      200: { description: "Done", content: { "application/json": { schema: operationSchema } } },
+      400: { description: "The body does not fit", content: PROBLEM },
+      403: { description: "Another site asked", content: PROBLEM },
+      404: { description: "No such target", content: PROBLEM },
+      409: { description: "It does not fit to how things stand: `current`", content: PROBLEM },
+      503: { description: "Not now, or not here", content: PROBLEM },
+    },
+  });
+}
 
 function describe(route: ApiRoute) {
   const problems = {

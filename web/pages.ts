@@ -56,17 +56,18 @@ export function respondAbsent(
   return html(c, context, site, plain("absent", () => h(AbsentPage, {})), 404);
 }
 
-/** 500 as a page for people and as a problem for machines; what went wrong is in the log only. */
+/** 500 (or 503) as a page for people and as a problem for machines; the log alone says what it was. */
 export function respondFailed(
   c: Context<WebEnv>,
   context: RouteContext,
   site: Site,
+  status = 500,
 ): Promise<Response> | Response {
   const { requestId } = context;
   if (isMachine(context)) {
-    return problem(500, { detail: `Look for request "${requestId}" in the log`, requestId });
+    return problem(status, { detail: `Look for request "${requestId}" in the log`, requestId });
   }
-  return html(c, context, site, plain("failed", () => h(FailedPage, { requestId })), 500);
+  return html(c, context, site, plain("failed", () => h(FailedPage, { requestId })), status);
 }
 
 const VARY = "Accept, Accept-Language, Cookie";

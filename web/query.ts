@@ -38,6 +38,12 @@ export const executorQuery = pageQuery.extend({
 
 /** `:id` of an assignment. */
 export const assignmentParams = z.object({ id: assignmentIdSchema });
+/** Why somebody does something. */
+export const noteBody = z.object({
+  note: z.string().max(500).openapi({ description: "Why; it goes into the log" }),
+});
+/** The same from a form, which may leave it out. */
+export const noteForm = z.object({ note: z.string().max(500).default("") });
 /** `:name` of a backend. */
 export const backendParams = z.object({ name: backendNameSchema });
 /** `:id` of an operation. */

@@ -2,12 +2,14 @@ import { type Context, Hono } from "hono";
 import { HEALTH_ROUTES, ROUTES } from "../routes/mod.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { Actions } from "../controller/actions.ts";
 import type { Views } from "../controller/views.ts";
+import { respondAction } from "./actions.ts";
 import { respondApi } from "./api.ts";
 import { type Assets, buildAssets, NO_ASSETS } from "./assets.ts";
-import type { Readiness, Route, RouteContext } from "./define.ts";
+import type { ActionRoute, Readiness, Route, RouteContext } from "./define.ts";
 import type { WebEnv } from "./env.ts";
-import { guard } from "./guard.ts";
+import { guard, refuseMethod } from "./guard.ts";
 import { secure } from "./headers.ts";
 import { createHub } from "./hub.ts";
 import { documentOf } from "./openapi.ts";
@@ -16,6 +18,8 @@ import { respondAbsent, respondFailed, respondPage } from "./pages.ts";
 /** What the pages and the API are made of. */
 export interface WebDeps {
   readonly views: Views;
+  /** Without it every action is refused: there is nothing to act on. */
+  readonly actions?: Actions;
   /** Prometheus text. */
   readonly metricsText: () => Promise<string>;
   readonly readiness: () => Readiness;
@@ -66,6 +70,8 @@ export function createWeb(deps: WebDeps): Web {
   const document = lazily(() => documentOf(Object.values(ROUTES), deps.version));
   const contextOf = (c: Context<WebEnv>): RouteContext => ({
     views,
+    actions: deps.actions ?? NO_ACTIONS,
+    signal: c.req.raw.signal,
     now: clock.now(),
     url: new URL(c.req.url),
     method: c.req.method,
@@ -93,15 +99,21 @@ export function createWeb(deps: WebDeps): Web {
     return (await assets).respond(c.req.param("name")) ?? respondAbsent(c, contextOf(c), site);
   });
   for (const route of Object.values(ROUTES)) {
-    app.get(route.path, (c) => respond(route, c, contextOf(c)));
+    if (route.kind === "action") {
+      app.post(route.path, (c) => respondAction(route, c, contextOf(c), site));
+    } else app.get(route.path, (c) => respond(route, c, contextOf(c)));
   }
-  app.notFound((c) => respondAbsent(c, contextOf(c), site));
+  app.notFound((c) =>
+    c.req.method === "POST"
+      ? refuseMethod(c.req.method, c.get("requestId"))
+      : respondAbsent(c, contextOf(c), site)
+  );
   app.onError((error, c) => {
     logger.error("page failed", { component: "web", requestId: c.get("requestId"), error });
     return respondFailed(c, contextOf(c), site);
   });
 
-  function respond(route: Route, c: Context<WebEnv>, context: RouteContext) {
+  function respond(route: Exclude<Route, ActionRoute>, c: Context<WebEnv>, context: RouteContext) {
     switch (route.kind) {
       case "page":
         return respondPage(route, c, context, site);
@@ -145,6 +157,11 @@ export function createHealth(
   });
   return { fetch: (request) => app.fetch(request) };
 }
+
+const NO_ACTIONS: Actions = {
+  retry: () =>
+    Promise.resolve({ kind: "unavailable", detail: "Ask the leader: nothing acts here" }),
+};
 
 function finish(c: Context<WebEnv>): void {
   secure(c.res.headers, c.get("nonce"));

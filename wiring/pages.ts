@@ -13,12 +13,14 @@ import type { Readiness } from "../web/define.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
 import { createHealth, createWeb } from "../web/server.ts";
 import { enabledBackends } from "./controller.ts";
+import { createLateActions, type LateActions } from "./late_actions.ts";
 import { createLateViews, type LateViews } from "./late_views.ts";
 import type { Sources } from "./sources.ts";
 
 /** Dashboard, API, probes and metrics; up before the servers they tell of. */
 export interface Pages extends AsyncDisposable {
   readonly views: LateViews;
+  readonly actions: LateActions;
   readonly recorder: Recorder;
   /** Where the dashboard is. */
   readonly url: string;
@@ -34,11 +36,13 @@ export function openPages(deps: {
 }): Pages {
   const { config, version, clock, logger, sources } = deps;
   const views = createLateViews(emptyBoard(deps));
+  const actions = createLateActions(views.leader);
   const metrics = createMetrics({ views, clock, logger });
   const readiness = () => readinessOf(views, sources);
   const stack = new AsyncDisposableStack();
   const web = stack.use(createWeb({
     views,
+    actions,
     metricsText: metrics.text,
     readiness,
     logger,
@@ -55,6 +59,7 @@ export function openPages(deps: {
   const { hostname, port } = listener.address;
   return {
     views,
+    actions,
     recorder: metrics.recorder,
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}/`,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),

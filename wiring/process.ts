@@ -1,3 +1,4 @@
+import { createActions } from "../controller/actions.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -37,11 +38,12 @@ export async function runProcess(
   const sources = createSources(clock, { self, mode: config.leaderElection });
   const pages = stack.use(openPages({ config, version, sources, clock, logger }));
   logger.info("dashboard is up", { url: pages.url, profile: config.profile, version });
-  const { recorder, views } = pages;
+  const { recorder, views, actions } = pages;
   try {
     const parts = await supplyParts(config, { ...context, stack }, signal);
     const around = { config, version, logger, clock, random, recorder, views, sources };
     const controller = stack.use(await startController(parts, around, signal));
+    actions.become(createActions({ engine: controller.engine, clock, logger }));
     logger.info("controller is up", { dashboard: pages.url, gitea: parts.gitea.url });
     const ending = config.profile === "embedded" ? "   Ctrl-C ends everything" : "";
     context.announce(`\n  The dashboard is at ${pages.url}${ending}\n\n`);

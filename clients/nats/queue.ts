@@ -76,7 +76,7 @@ export function createQueue(
     get maxPayload() {
       return connection.facts()?.maxPayload ?? 1_048_576;
     },
-    async publish({ id, backend, data, headers }, call) {
+    async publish({ id, backend, data, headers, again }, call) {
       const limit = this.maxPayload;
       if (data.length + HEADER_ROOM > limit) {
         throw new QueueError(
@@ -88,7 +88,7 @@ export function createQueue(
       return await store(connection, {
         subject: subjectOf(backend),
         data,
-        headers: { ...headers, [MESSAGE_ID]: id },
+        headers: { ...headers, [MESSAGE_ID]: again === undefined ? id : `${id}:${again}` },
         action: `Store ${id}`,
       }, call);
     },

@@ -199,6 +199,7 @@ export interface Dict {
     detail: string;
     lines: string;
     linesNote: string;
+    retryNow: string;
   };
   absent: {
     title: string;

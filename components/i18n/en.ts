@@ -219,6 +219,7 @@ export const en: Dict = {
     retry: "Retry delay",
     untilNext: "Until next",
     detail: "Detail",
+    retryNow: "Retry now",
     lines: "Last lines",
     linesNote: "Output of the executor; control characters are shown, not obeyed.",
   },

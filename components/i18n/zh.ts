@@ -211,6 +211,7 @@ export const zh: Dict = {
     retry: "重试延迟",
     untilNext: "距下一事件",
     detail: "详情",
+    retryNow: "立即重试",
     lines: "最后几行",
     linesNote: "执行器的输出；控制字符仅显示，不执行。",
   },

@@ -106,6 +106,22 @@ export function queueContract(name: string, setup: () => Promise<QueueWorld>): v
     assert.deepEqual(listed.map(({ id }) => id), [idOf(1), idOf(2)]);
   });
 
+  Deno.test(`${name}: publish() again stores one more message of the same assignment, once`, async () => {
+    await using world = await setup();
+    const first = await publish(world.queue, 1);
+    const again = { id: idOf(1), backend: "pod", data: bodyOf(1), headers: {}, again: 7 } as const;
+    const second = await world.queue.publish(again, call);
+    assert.equal(second.duplicate, false);
+    assert.deepEqual(await world.queue.publish(again, call), { ...second, duplicate: true });
+    await world.queue.remove(first.sequence, call);
+    await using taker = startTaker(world.queue, { capacity: 2 });
+    const [message] = await taker.until(1);
+    assert.equal(message?.id, idOf(1));
+    assert.equal(message?.sequence, second.sequence);
+    await message?.ack(call);
+    assert.deepEqual(await world.queue.list("pod", { fromSequence: 1, limit: 10 }, call), []);
+  });
+
   Deno.test(`${name}: publish() refuses what is too large for the server, with both sizes`, async () => {
     await using world = await setup();
     const data = new Uint8Array(world.queue.maxPayload + 1);

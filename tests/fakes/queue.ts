@@ -155,21 +155,22 @@ export function createFakeQueue(
     deleteConsumer: release,
     forgetIds: () => seen.clear(),
     consume,
-    async publish({ id, backend, data, headers }, { signal }) {
+    async publish({ id, backend, data, headers, again }, { signal }) {
       await Promise.resolve();
       signal.throwIfAborted();
       if (faults.away) throw new QueueError("unavailable", "Store: the fake server is away");
       if (data.length > maxPayload) {
         throw new QueueError("too_large", `Store ${id}: ${data.length} bytes are too many`);
       }
-      const earlier = seen.get(id);
+      const name = again === undefined ? id : `${id}:${again}`;
+      const earlier = seen.get(name);
       if (earlier !== undefined) return { sequence: earlier, duplicate: true };
       if (items.size >= maxMessages) {
         throw new QueueError("full", "Store: maximum messages exceeded", { retryable: true });
       }
       sequence++;
-      seen.set(id, sequence);
-      const stored = { "Nats-Msg-Id": id, ...headers };
+      seen.set(name, sequence);
+      const stored = { ...headers, "Nats-Msg-Id": name };
       items.set(sequence, {
         id,
         backend,
