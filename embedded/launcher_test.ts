@@ -36,8 +36,17 @@ Deno.test("npxEnded() resolves when npx is ended alone", async () => {
   await using chain = await launchers();
   const stop = new AbortController();
   let over = false;
-  const ended = npxEnded({ clock, signal: stop.signal, parent: chain.pid }).then(() => over = true);
-  await clock.sleep(0);
+  const { promise: watching, resolve: watches } = Promise.withResolvers<void>();
+  const seen: typeof clock = {
+    ...clock,
+    sleep(ms, signal) {
+      watches();
+      return clock.sleep(ms, signal);
+    },
+  };
+  const options = { clock: seen, signal: stop.signal, parent: chain.pid };
+  const ended = npxEnded(options).then(() => over = true);
+  await watching;
   assert.equal(over, false);
   chain.npm.kill("SIGKILL");
   await ended;

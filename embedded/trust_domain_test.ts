@@ -202,7 +202,7 @@ Deno.test(
   },
 );
 
-Deno.test("watchSvids() takes only the SPIFFE ID that is wanted", async () => {
+Deno.test("watchSvids() takes only the SPIFFE ID that is wanted", graceful, async () => {
   await using given = await setup();
   await using domain = await given.start();
   await using source = watchSvids({

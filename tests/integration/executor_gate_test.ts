@@ -180,7 +180,10 @@ Deno.test("runGate() loses and doubles nothing when answers are lost", async () 
   const running = it.run();
   await eventually(() => it.facade.rows.includes("1"), { what: "the first row" });
   it.facade.weather = "lost";
-  await eventually(() => it.facade.rows.includes("3"), { what: "the third row" });
+  await eventually(() => it.facade.rows.includes("3"), {
+    what: "the third row",
+    timeoutMs: 30_000,
+  });
   it.facade.weather = "fair";
   assert.equal((await running).code, EXIT.delivered);
   assert.deepEqual(printed(it.facade), ["1", "2", "3", "4", "5"]);
