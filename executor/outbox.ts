@@ -166,7 +166,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     if (first !== undefined && first.after <= rows.received) {
       return async (signal) => {
         const sent = await sendState(first.state, signal);
-        if (sent.kind !== "accepted") return sent;
+        if (sent.kind !== "accepted") {
+          rows.repeatSeal();
+          return sent;
+        }
         if (sent.value !== "again") states = states.filter((waiting) => waiting !== first);
         return { kind: "accepted", value: "more" };
       };

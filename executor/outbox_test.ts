@@ -35,6 +35,7 @@ function setup() {
     answer: Result.UNSPECIFIED as Result,
     rows: [] as string[],
     sealedAt: undefined as number | undefined,
+    onSealed() {},
     states: [] as TaskState[],
     outputs: {} as Record<string, string>,
     log: [] as string[],
@@ -65,7 +66,10 @@ function setup() {
         if (facade.weather !== "away" && Number(request.index) <= facade.rows.length) {
           const fresh = request.rows.slice(facade.rows.length - Number(request.index));
           facade.rows.push(...fresh.map((row) => row.content));
-          if (request.noMore) facade.sealedAt = facade.rows.length;
+          if (request.noMore) {
+            facade.sealedAt = facade.rows.length;
+            facade.onSealed();
+          }
           facade.log.push(`rows ${facade.rows.length}`);
         }
         const ackIndex = BigInt(facade.rows.length);
@@ -257,6 +261,30 @@ Deno.test("createOutbox() sends the last row again with each try at the end: ano
   assert.equal(it.facade.sealedAt, 2);
   assert.deepEqual(it.end(), { kind: "delivered", result: Result.FAILURE });
   assert.deepEqual(it.outbox.waiting.rows, 0);
+});
+
+Deno.test("createOutbox() sends the last row again when a state before the end meets another facade", async () => {
+  await using it = setup();
+  it.facade.weather = "away";
+  it.state(Result.UNSPECIFIED);
+  it.say("first");
+  it.state(Result.UNSPECIFIED, [Result.SUCCESS]);
+  it.sayLast("last");
+  it.state(Result.FAILURE);
+  it.facade.weather = "fair";
+  // Its rows arrive, sealed, and then the facade that held the last one back is gone.
+  it.facade.onSealed = () => {
+    it.facade.onSealed = () => {};
+    it.facade.refuseStates = true;
+  };
+  await it.clock.advance(200);
+  assert.deepEqual(it.facade.log, ["state 0", "rows 2"]);
+  it.facade.rows.pop();
+  it.facade.sealedAt = undefined;
+  it.facade.refuseStates = false;
+  await it.clock.advance(6000);
+  assert.deepEqual(it.facade.rows, ["first", "last"]);
+  assert.deepEqual(it.end(), { kind: "delivered", result: Result.FAILURE });
 });
 
 Deno.test("createOutbox() cuts what is too large in one piece, and never repeats it as it was", async () => {

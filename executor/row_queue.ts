@@ -38,7 +38,7 @@ export interface RowQueue {
   due(phase: RowPhase): boolean;
   /** Sends the next rows. Rejects with the signal's reason. */
   send(phase: RowPhase, signal: AbortSignal): Promise<Sent<void>>;
-  /** The end was not accepted: the seal goes up again before it is sent again. */
+  /** A state was not accepted: who takes it next may not have the seal, so that goes up again first. */
   repeatSeal(): void;
 }
 
@@ -148,7 +148,7 @@ export function createRowQueue(
       return { kind: "accepted", value: undefined };
     },
     repeatSeal() {
-      sealed = sealed && spool.length === 0;
+      sealed = false;
     },
   };
 }

@@ -140,6 +140,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
       const known = entries.get(info.id);
       if (known?.state.kind === "claimed") return;
       const relay = deps.relayFor(info, logOffset);
+      relay.restored();
       put(info, { kind: "claimed", gate: claim.gate, task, relay });
     },
     remove(id) {

@@ -41,6 +41,8 @@ export interface Relay {
     request: { readonly state: TaskState; readonly outputs: UpdateTaskRequest["outputs"] },
     signal: AbortSignal,
   ): Promise<UpdateTaskResponse>;
+  /** An earlier process may have kept the end of the log: the gate is made to send it again. */
+  restored(): void;
   /** The executor is being terminated: a success of an interrupted job is not believed from now on. */
   terminating(why: string): void;
   /** Seals the log if the outcome is settled and nobody has. Throws `GiteaError`. */
@@ -78,6 +80,7 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   let outcome: Result | null = null;
   let held = false;
   let forgotten = false;
+  let mayMissRows = false;
 
   const touch = () => {
     if (held) return;
@@ -140,6 +143,11 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     outputs: UpdateTaskRequest["outputs"],
     signal: AbortSignal,
   ) => {
+    if (mayMissRows && !log.isComplete) {
+      // Only once: a gate of an earlier version may have nothing to send again.
+      mayMissRows = false;
+      throw new GiteaError("unavailable", "Take the final state: the log's end has to come first");
+    }
     const { lastRow } = log;
     const now = judge({ result: state.result, lastRow, terminating: why, cancelled });
     // A reason that stands in a sealed log cannot be taken back.
@@ -158,6 +166,9 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   return {
     get outcome() {
       return outcome;
+    },
+    restored() {
+      mayMissRows = true;
     },
     terminating(reason) {
       why ??= reason;

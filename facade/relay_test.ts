@@ -213,6 +213,24 @@ Deno.test("a row that another controller had kept is sealed by this one when the
   assert.ok(task.sealed);
 });
 
+Deno.test("a final state that comes to another controller without the log's end waits for it, once", async () => {
+  const { task, log, state, relay } = setup();
+  task.rows.push("a");
+  relay.restored();
+  await assert.rejects(state(Result.SUCCESS), GiteaError);
+  assert.equal(task.result, Result.UNSPECIFIED);
+  assert.equal((await log(1, ["Job succeeded"], true)).ackIndex, 2n);
+  await state(Result.SUCCESS);
+  assert.deepEqual(task.rows, ["a", "Job succeeded"]);
+  assert.ok(task.sealed);
+
+  const silent = setup();
+  silent.relay.restored();
+  await assert.rejects(silent.state(Result.SUCCESS), GiteaError);
+  await silent.state(Result.SUCCESS);
+  assert.equal(silent.task.result, Result.SUCCESS);
+});
+
 Deno.test("a success of an interrupted job becomes failure, with the reason in the log before the seal", async () => {
   for (const told of [true, false]) {
     const { task, log, state, relay, events } = setup(2);
