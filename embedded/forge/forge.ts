@@ -99,10 +99,18 @@ export function createForge(options: ForgeOptions): Forge {
     job.stoppedAt = clock.now();
     store.saveJob(job);
   };
+  /** As Gitea ends a task by itself: steps that have not ended get its result. */
+  const stop = (job: StoredJob, result: Result) => {
+    const stoppedAt = clock.now();
+    job.steps = job.steps.map((step) =>
+      step.result === null ? { ...step, result, stoppedAt } : step
+    );
+    end(job, result);
+  };
   const endSilentOnes = () => {
     const before = clock.now() - (options.zombieMs ?? 600_000);
     for (const job of jobs.values()) {
-      if (job.taskId !== 0 && job.result === null && job.heardAt < before) end(job, "failure");
+      if (job.taskId !== 0 && job.result === null && job.heardAt < before) stop(job, "failure");
     }
   };
   const forgetOldOnes = () => {
@@ -233,7 +241,7 @@ export function createForge(options: ForgeOptions): Forge {
       const runner = meta.runners.find((runner) => runner.id === job.runnerId);
       const asked = runner?.capabilities.includes("cancelling") === true &&
         clock.now() - job.heardAt < HEARD_MS;
-      if (!asked) return end(job, "cancelled");
+      if (!asked) return stop(job, "cancelled");
       job.cancelling = true;
       store.saveJob(job);
     },

@@ -154,3 +154,16 @@ Deno.test("forgeHandler() shows a job at the address that its task names, with i
   assert.equal((await handle(new Request("http://f/nothing"))).status, 404);
   assert.equal((await handle(new Request(url, { method: "POST" }))).status, 405);
 });
+
+Deno.test("cancel() closes the steps of a job that it ends itself, as Gitea does", async () => {
+  await using given = await setup();
+  const forge = given.open();
+  const runner = runnerOf(forge);
+  const [job = 0] = forge.dispatch(runs);
+  const id = fetchFrom(forge, runner)?.id ?? 0n;
+  const steps = [{ id: 0n, result: Result.SUCCESS }, { id: 1n }];
+  const state = create(TaskStateSchema, { id, steps });
+  forge.updateTask(runner, create(UpdateTaskRequestSchema, { state }));
+  forge.cancel(job);
+  assert.deepEqual(forge.jobs()[0]?.steps.map(({ result }) => result), ["success", "cancelled"]);
+});
