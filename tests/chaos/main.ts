@@ -46,19 +46,26 @@ async function main(): Promise<number> {
   );
   const until = performance.now() + number(values.minutes ?? "1440") * 60_000;
   print(`seed ${diary.plan.seed}, ${diary.plan.jobs} jobs, diary in ${diary.folder}`);
+  const interrupted: Interrupted = { close: () => Promise.resolve() };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    // Nothing may go on running; what was played to its end is in the diary.
+    Deno.addSignalListener(signal, () => {
+      interrupted.close().finally(() => Deno.exit(130));
+    });
+  }
+  const all = { report, until, interrupted };
   let whole = true;
   if (values.round !== undefined) {
     const [lane, of] = values.round.split(":");
     await playLane(diary, {
       lane: LANES.find((name) => name === lane) ?? "steady",
       numbers: [number(of ?? "1")],
-      report,
-      until,
+      ...all,
     });
   } else {
     for (const lane of LANES) {
       const numbers = roundsOf(lane, diary.plan.jobs * SHARES[lane]);
-      whole = await playLane(diary, { lane, numbers, report, until }) && whole;
+      whole = await playLane(diary, { lane, numbers, ...all }) && whole;
     }
   }
   tell(diary);
@@ -82,6 +89,12 @@ interface LaneOptions {
   readonly numbers: readonly number[];
   readonly report: ReturnType<typeof createReport>;
   readonly until: number;
+  /** What an interruption has to close. */
+  readonly interrupted: Interrupted;
+}
+
+interface Interrupted {
+  close(): Promise<void>;
 }
 
 /** Plays what has not been played of a lane, in one world while it is good; false when time is over. */
@@ -92,9 +105,11 @@ async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
   let jobs = 0;
   const marks: number[] = [];
   const close = async () => {
-    await world?.[Symbol.asyncDispose]();
+    const last = world;
     world = undefined;
+    await last?.[Symbol.asyncDispose]();
   };
+  options.interrupted.close = close;
   try {
     for (const number of options.numbers) {
       if (diary.entries.some((entry) => entry.lane === lane && entry.number === number)) continue;
