@@ -16,6 +16,8 @@ export interface Pool extends Demand {
   unknown(): number;
   /** True if this assignment holds a slot, or could have one now. */
   admits(id: AssignmentId): boolean;
+  /** Keeps room for a message that is being opened and may need a slot; dispose it when that is known. */
+  reserve(): Disposable;
   /** Called with every new state of an assignment of this backend. */
   observe(id: AssignmentId, state: State): void;
   /** Called when the capacity, the unknown executors, or whether the pool is open, has changed. */
@@ -29,6 +31,9 @@ export function createPool(
   const holders = new Set<AssignmentId>();
   const waiters = new Set<() => void>();
   const unknown = options.unknown ?? (() => 0);
+  let reserved = 0;
+  /** Slots that nobody holds; a message that is being opened holds none yet. */
+  const room = () => options.open() ? options.capacity() - holders.size - unknown() : 0;
   const notify = () => {
     for (const wake of [...waiters]) wake();
   };
@@ -36,8 +41,17 @@ export function createPool(
     capacity: options.capacity,
     holders: () => holders,
     unknown,
-    free: () => options.open() ? Math.max(0, options.capacity() - holders.size - unknown()) : 0,
-    admits: (id) => holders.has(id) || pool.free() > 0,
+    free: () => Math.max(0, room() - reserved),
+    admits: (id) => holders.has(id) || room() > 0,
+    reserve() {
+      reserved++;
+      return {
+        [Symbol.dispose]() {
+          reserved--;
+          notify();
+        },
+      };
+    },
     observe(id, state) {
       const holds = holdsSlot(state);
       if (holds === holders.has(id)) return;

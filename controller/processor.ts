@@ -4,7 +4,7 @@ import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
-import { type BackendName, taskIdOf } from "./model/ids.ts";
+import { type AssignmentId, type BackendName, taskIdOf } from "./model/ids.ts";
 import type { ReasonCode } from "./model/reason.ts";
 import type { TaskRecord } from "./model/record.ts";
 import type { Content, Event } from "./model/state.ts";
@@ -23,7 +23,8 @@ export type Opened =
 
 /**
  * The consumer of one backend: takes messages in stream order, only as many as there are free slots,
- * reads the record first, and lets each be `delivered`. Blocks until aborted.
+ * reads the record first, and lets each be `delivered`. Messages are opened and their records written
+ * side by side; they are delivered in the order of the stream. Blocks until aborted.
  */
 export function createProcessor(deps: {
   readonly backend: BackendName;
@@ -50,7 +51,7 @@ export function createProcessor(deps: {
   const complain = (message: StoredMessage, error: unknown) =>
     logger.error("assignment processing error", { assignment: message.id, error });
 
-  const process = async (message: StoredMessage, signal: AbortSignal) => {
+  const process = async (message: StoredMessage, turn: Promise<void>, signal: AbortSignal) => {
     const taskId = taskIdOf(message.id);
     if (taskId === undefined) {
       complain(message, new Error(`Read message ${message.sequence}: id "${message.id}" is none`));
@@ -58,11 +59,11 @@ export function createProcessor(deps: {
     }
     const record = (await deps.records.get(taskId, { signal }))?.value;
     const known = ledger.get(message.id);
-    if (known === undefined) return await admit(message, known, record, signal);
+    if (known === undefined) return await admit(message, known, record, { turn, signal });
     switch (known.state.kind) {
       case "stored":
       case "parked":
-        return await admit(message, known, record, signal);
+        return await admit(message, known, record, { turn, signal });
       case "admitted":
       case "starting":
       case "ready":
@@ -86,7 +87,7 @@ export function createProcessor(deps: {
     message: StoredMessage,
     known: Entry | undefined,
     record: TaskRecord | undefined,
-    signal: AbortSignal,
+    { turn, signal }: { readonly turn: Promise<void>; readonly signal: AbortSignal },
   ) => {
     if (known?.state.kind === "parked" && known.state.until > deps.clock.now()) {
       take(known, message);
@@ -108,6 +109,7 @@ export function createProcessor(deps: {
       const first = firstRecord(opened.info, message.storedAt, deps.nonce());
       await deps.writer.ensure(entry, { ...first, steps }, signal);
     }
+    await turn;
     ledger.dispatch(message.id, delivered(message, content));
   };
 
@@ -159,6 +161,25 @@ export function createProcessor(deps: {
     entry.nextTryAt = null;
   };
 
+  /** One message, after an earlier one of the same id; never rejects. */
+  const handle = async (
+    message: StoredMessage,
+    after: { readonly turn: Promise<void>; readonly same: Promise<void> | undefined },
+    signal: AbortSignal,
+  ) => {
+    using _room = deps.pool.reserve();
+    try {
+      await after.same;
+      await process(message, after.turn, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      complain(message, error);
+      giveBack(message);
+    }
+    // Whoever waits for this one waits for all before it.
+    await after.turn;
+  };
+
   /** The record or the store was out of reach: the message comes again. */
   const giveBack = (message: StoredMessage) => {
     const entry = ledger.get(message.id);
@@ -168,19 +189,27 @@ export function createProcessor(deps: {
 
   return {
     async run(signal) {
+      const underWay = new Set<Promise<void>>();
+      const latest = new Map<AssignmentId, Promise<void>>();
+      let before = Promise.resolve();
       for await (const message of deps.queue.consume(deps.backend, deps.pool, { signal })) {
-        try {
-          await process(message, signal);
-        } catch (error) {
-          if (signal.aborted) return;
-          complain(message, error);
-          giveBack(message);
-        }
+        const { id } = message;
+        const work = handle(message, { turn: before, same: latest.get(id) }, signal);
+        before = work;
+        latest.set(id, work);
+        underWay.add(work);
+        work.finally(() => {
+          underWay.delete(work);
+          if (latest.get(id) === work) latest.delete(id);
+        });
+        if (underWay.size >= MAX_AT_ONCE) await Promise.race(underWay);
       }
+      await Promise.all(underWay);
     },
   };
 }
 
+const MAX_AT_ONCE = 32;
 const RETRY_MS = 2_000;
 /** The content does not matter any more. */
 const LEFTOVER = { kind: "delivered", content: { kind: "readable" }, slot: "none" } as const;

@@ -73,6 +73,30 @@ for (const capacity of [1, 4]) {
   });
 }
 
+Deno.test("engine admits in the order of the stream although the first record takes longest", async () => {
+  await using world = await createWorld({ capacity: 3 });
+  await world.start();
+  let writing = 0;
+  let most = 0;
+  world.store.faults.beforeWrite = async (_task, record) => {
+    if (record.uid !== null) return;
+    most = Math.max(most, ++writing);
+    await world.clock.sleep(record.job === "job1" ? 3_000 : 100);
+    writing--;
+  };
+  for (let task = 1; task <= 5; task++) await world.submit(task);
+  await world.until("all cleaned", () => count(events(world), "cleaned") === 5, 120_000);
+  const admitted = world.journal.filter((e) => e.event === "capacity_acquired");
+  assert.deepEqual(
+    admitted.map((e) => e.assignment),
+    [1, 2, 3, 4, 5].map((task) => world.id(task)),
+  );
+  assert.ok(most > 1, "records are written side by side");
+  assert.equal(world.pod.peak, 3);
+  for (let task = 1; task <= 5; task++) assert.deepEqual(world.events(task), HAPPY);
+  world.assertClean();
+});
+
 Deno.test("engine keeps its backends apart: one that fails does not slow the other", async () => {
   await using world = await createWorld({ backends: ["pod", "vm"] });
   const { engine } = await world.start();
