@@ -9,7 +9,7 @@ import type { Page, Views } from "../controller/views.ts";
 export interface RouteContext {
   readonly views: Views;
   readonly actions: Actions;
-  /** Aborts when the caller has gone. */
+  /** Aborts when the server ends: an action goes on although its caller has gone. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
   readonly now: number;

@@ -71,7 +71,7 @@ export function createWeb(deps: WebDeps): Web {
   const contextOf = (c: Context<WebEnv>): RouteContext => ({
     views,
     actions: deps.actions ?? NO_ACTIONS,
-    signal: c.req.raw.signal,
+    signal: stop.signal,
     now: clock.now(),
     url: new URL(c.req.url),
     method: c.req.method,
