@@ -56,6 +56,17 @@ function leads(controller: ControllerProcess, timeoutMs: number): Promise<unknow
   });
 }
 
+/** An action on an assignment that nobody has. */
+async function retry(controller: ControllerProcess) {
+  const response = await fetch(`${await controller.url()}/api/v1/assignments/gitea-task-1/retry`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ note: "by a test" }),
+  });
+  const { detail } = await response.json() as { readonly detail: string };
+  return { status: response.status, detail };
+}
+
 Deno.test("main waits while another one with the same registration lives, and takes over within 2 s of its stop", async () => {
   await using world = await setup();
   await using here = await createControllerPlace();
@@ -76,6 +87,11 @@ Deno.test("main waits while another one with the same registration lives, and ta
     await (await fetch(await second.url())).text(),
     /This replica is a standby/,
   );
+
+  const [done, refused] = await Promise.all([retry(first), retry(second)]);
+  assert.equal(done.status, 404);
+  assert.equal(refused.status, 503);
+  assert.match(refused.detail, new RegExp(`Ask the leader: it is "${firstName}"`));
 
   assert.equal(await first.end("SIGTERM"), 0, await first.text());
   const since = performance.now();
@@ -111,6 +127,32 @@ Deno.test("main takes over within 20 s of a crash elsewhere, and at once of its 
   await leads(other, 30_000);
   assert.ok(performance.now() - since < 22_000, `${performance.now() - since} ms`);
   assert.equal(await other.end("SIGTERM"), 0);
+});
+
+Deno.test("main that was stopped for so long that another one leads does nothing more when it is woken", async () => {
+  await using world = await setup();
+  await using here = await createControllerPlace();
+  await using there = await createControllerPlace();
+  await using first = await world.start(here);
+  await leads(first, 20_000);
+  await using second = await world.start(there);
+  await second.logged("another controller leads, this one waits");
+  first.signal("SIGSTOP");
+  await leads(second, 30_000);
+  world.forge.dispatch("after", "echo after");
+  await eventually(() => world.forge.job("after")?.result === "success", {
+    what: "the job to end",
+    timeoutMs: 20_000,
+  });
+  const declared = world.forge.calls("Declare");
+  first.signal("SIGCONT");
+  const limit = setTimeout(() => first.signal("SIGKILL"), 15_000);
+  assert.equal(await first.exited, 3, await first.text());
+  clearTimeout(limit);
+  assert.match(await first.text(), /scheduler leadership lost/);
+  assert.equal(world.forge.calls("Declare"), declared);
+  assert.ok((await leader(second)).leading);
+  assert.equal(await second.end("SIGTERM"), 0, await second.text());
 });
 
 Deno.test("main ends with exit code 3 soon after another one has raised the epoch", async () => {
