@@ -60,6 +60,7 @@ export const awayCases: readonly FaultCase<GiteaSide>[] = [{
     await job.letGo();
     await systemClock.sleep(90_000);
     await world.side.peers.script("gitea.sh", "start");
+    world.side.signIn();
     const { seconds } = await checkJob(world, job, GREEN);
     const left = await checkNothingLeft(world, LEFT_MS);
     return `success and 2,000 rows ${seconds.toFixed(1)} s after Gitea, ` +

@@ -11,7 +11,8 @@ import { type JobPlan, type Outside, type OutsideJob, type Side, STEPS } from ".
 /** A repository of a real Gitea with a runner of its own. */
 export interface GiteaSide extends Side, AsyncDisposable {
   readonly peers: Peers;
-  readonly api: GiteaApi;
+  /** Signs in anew: Gitea forgets sessions when it is stopped. */
+  signIn(): void;
 }
 
 const REGISTER_MS = 20_000;
@@ -24,7 +25,9 @@ export async function openGiteaSide(
 ): Promise<GiteaSide> {
   const { admin, address, token } = peers.gitea;
   const url = `http://${address.hostname}:${address.port}`;
-  const api = createGiteaApi({ url, user: admin.name, password: admin.password, token });
+  const connect = (): GiteaApi =>
+    createGiteaApi({ url, user: admin.name, password: admin.password, token });
+  let api = connect();
   const repository = `${admin.name}/${name}`;
   await api.createRepository(name, { private: true });
   await api.commit(repository, [{ path: ".gitea/workflows/fault.yaml", content: workflow() }]);
@@ -45,7 +48,7 @@ export async function openGiteaSide(
   return {
     kind: "gitea",
     peers,
-    api,
+    signIn: () => void (api = connect()),
     proxy,
     uuid: runner.uuid,
     token: runner.token.reveal(),

@@ -14,6 +14,8 @@ import { forgeCases } from "./forge_cases.ts";
 import { openForgeSide } from "./forge_side.ts";
 import { killCases } from "./kill_cases.ts";
 import { playLanes } from "./lanes.ts";
+import { MUTATIONS } from "./mutations.ts";
+import { playMutations } from "./planted_bugs.ts";
 import { createReport, type Report } from "../e2e/report.ts";
 import { findRunner } from "../../embedded/executor_image.ts";
 import { openWorld, type Runner } from "./world.ts";
@@ -45,6 +47,7 @@ async function main(): Promise<number> {
     report.attempt("the cases with a Gitea of its own", () => playGitea(stage)),
     report.attempt("the cases with an impatient Gitea", () => playImpatientGitea(stage)),
   ]);
+  await report.attempt("the planted bugs", () => playMutations(wanted(MUTATIONS), report));
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
   else await Deno.remove(logFolder, { recursive: true });
   print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
