@@ -13,6 +13,8 @@ export interface Seen {
   handedAt: number | null;
   /** Results, in the order in which they were stored: there may be one. */
   readonly ends: Result[];
+  /** When the first of them was stored, `performance.now()`. */
+  endedAt: number | null;
   /** A user has cancelled it while it ran or waited. */
   cancelled: boolean;
 }
@@ -46,12 +48,18 @@ export async function openForge(): Promise<ChaosForge> {
   const seenOf = (id: number) => {
     const known = seen.get(id);
     if (known !== undefined) return known;
-    const fresh: Seen = { handedAt: null, ends: [], cancelled: false };
+    const fresh: Seen = { handedAt: null, ends: [], endedAt: null, cancelled: false };
     seen.set(id, fresh);
     return fresh;
   };
   const fake = createFakeForge({ clock, store: watchingStore(seenOf) });
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, fake.handler);
+  const server = Deno.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    onListen() {},
+    // An answer that the forge's own fault loses.
+    onError: () => new Response(null, { status: 500 }),
+  }, fake.handler);
   const proxy = await startHoldProxy({ hostname: "127.0.0.1", port: server.addr.port });
   const trace = startTrace(proxy);
   const runner = fake.addRunner([]);
@@ -117,7 +125,9 @@ function watchingStore(seenOf: (id: number) => Seen): ForgeStore {
     saveJob({ jobId, taskId, result }) {
       const seen = seenOf(jobId);
       if (taskId !== 0) seen.handedAt ??= performance.now();
-      if (result !== null && seen.ends.at(-1) !== result) seen.ends.push(result);
+      if (result === null || seen.ends.at(-1) === result) return;
+      seen.ends.push(result);
+      seen.endedAt ??= performance.now();
     },
     appendRows() {},
     deleteJob() {},

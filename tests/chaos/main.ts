@@ -119,10 +119,9 @@ async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
       await diary.begins(round);
       const good = await report.check(`${lane} ${number}`, async () => {
         world ??= await openWorld(lane);
-        return await playOne(world, round, diary);
+        return await playOne(world, round, { diary, marks });
       });
       jobs += round.jobs.length;
-      marks.push(...Array.from(round.jobs, () => performance.now()));
       if (good || world === undefined) continue;
       print(`        again: --seed=${seed} --round=${lane}:${number}`);
       await diary.keep(round, await world.log());
@@ -143,8 +142,13 @@ async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
   }
 }
 
-async function playOne(world: World, round: Round, diary: Diary): Promise<string> {
+async function playOne(
+  world: World,
+  round: Round,
+  { diary, marks }: { readonly diary: Diary; readonly marks: number[] },
+): Promise<string> {
   const played = await playRound(world, round, (entry) => diary.note(entry));
+  marks.push(...played.endedAt);
   const ends: Record<string, number> = {};
   for (const verdict of played.verdicts) {
     const how = verdict.kind === "forgotten" || verdict.planned

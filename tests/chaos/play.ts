@@ -11,6 +11,8 @@ export interface Played {
   /** What is not as it should be; empty for a good round. */
   readonly complaints: readonly string[];
   readonly happened: readonly Happened[];
+  /** When each job ended, `performance.now()`. */
+  readonly endedAt: readonly number[];
   /** From the first job queued to the last one ended, and until nothing was left. */
   readonly seconds: number;
   readonly cleanSeconds: number;
@@ -74,7 +76,8 @@ export async function playRound(
     );
   }
   complaints.push(...world.watch.complaints.map((who) => `${who} without a reason`));
-  return { verdicts, complaints, happened, seconds, cleanSeconds };
+  const endedAt = jobs.flatMap(({ id }) => world.forge.seen(id).endedAt ?? []);
+  return { verdicts, complaints, happened, endedAt, seconds, cleanSeconds };
 }
 
 async function runFault(world: World, fault: Fault, plan: PlannedFault): Promise<Happened> {

@@ -45,8 +45,8 @@ export interface Round {
   readonly faults: readonly PlannedFault[];
 }
 
-const MOST_JOBS: Readonly<Record<Lane, number>> = { steady: 150, killed: 150, real: 25 };
-const FIRST_JOBS: Readonly<Record<Lane, number>> = { steady: 20, killed: 20, real: 10 };
+const MOST_JOBS: Readonly<Record<Lane, number>> = { steady: 250, killed: 250, real: 40 };
+const FIRST_JOBS: Readonly<Record<Lane, number>> = { steady: 30, killed: 30, real: 15 };
 /** One fault for so many jobs. */
 const JOBS_PER_FAULT: Readonly<Record<Lane, number>> = { steady: 15, killed: 15, real: 5 };
 const GROWTH = 1.5;
