@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import type { WaitingReason } from "./admission.ts";
 import { createEntry, type Entry, shrink } from "./entry.ts";
 import type { Journal, JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
@@ -21,8 +22,16 @@ export interface Ledger {
   entries(): Iterable<Entry>;
   /** Those of a backend in one state: kept at hand, so that nobody has to search. */
   inState(backend: BackendName, kind: State["kind"]): ReadonlySet<Entry>;
-  /** Adds an entry in a state that is not reached by an event: stored after the publish, or recovered. */
-  add(info: AssignmentInfo, state: State, at: number): Entry;
+  /**
+   * Adds an entry in a state that is not reached by an event: stored after the publish, or recovered;
+   * with the reason why it waits, so that nobody sees it without one.
+   */
+  add(
+    info: AssignmentInfo,
+    state: State,
+    at: number,
+    waiting?: WaitingReason | null,
+  ): Entry;
   /** Lets an event happen to an assignment; unknown ids are ignored. */
   dispatch(id: AssignmentId, event: Event): void;
   /** Adds to the assignment's history and passes it on. */
@@ -92,10 +101,11 @@ export function createLedger(deps: {
     get: (id) => entries.get(id),
     entries: () => entries.values(),
     inState: (backend, kind) => index[backend][kind],
-    add(info, state, at) {
+    add(info, state, at, waiting = null) {
       const replaced = entries.get(info.id);
       if (replaced !== undefined) forget(replaced);
       const entry = createEntry(info, state, at, clock.now());
+      setReason(entry, waiting, clock.now());
       entries.set(info.id, entry);
       index[info.backend][state.kind].add(entry);
       apply(entry, state);
@@ -180,7 +190,7 @@ function createIndex(): Readonly<Record<State["kind"], Set<Entry>>> {
 
 function setReason(
   entry: Entry,
-  waiting: { readonly code: NonNullable<Entry["reason"]>["code"]; readonly detail: string } | null,
+  waiting: WaitingReason | null,
   now: number,
 ): void {
   if (waiting === null) {

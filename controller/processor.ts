@@ -1,3 +1,4 @@
+import type { WaitingReason } from "./admission.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
@@ -36,6 +37,8 @@ export function createProcessor(deps: {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Why a stored task waits now. */
+  waiting(): WaitingReason;
   /** A message that cannot be opened now is given back for so long. */
   readonly parkMs: number;
   open(data: Uint8Array): Promise<Opened>;
@@ -101,7 +104,7 @@ export function createProcessor(deps: {
     const info = readable ? opened.info : known?.info ?? infoOf(message, record);
     // The scheduler may have told of it meanwhile.
     const entry = ledger.get(message.id) ??
-      ledger.add(info, { kind: "stored" }, message.storedAt);
+      ledger.add(info, { kind: "stored" }, message.storedAt, deps.waiting());
     take(entry, message);
     if (readable) {
       entry.info = opened.info;

@@ -77,6 +77,7 @@ export async function serveBackend(deps: ServeDeps, signal: AbortSignal): Promis
     ...deps,
     backend: name,
     closed: () => admission.closed(name),
+    waiting: () => admission.waiting(name),
   });
   const lifecycle = createLifecycle({
     ...deps,
