@@ -12,7 +12,7 @@ import { CONFIG_EXIT_CODE, formatFaults } from "./controller/config/report.ts";
 import { hangupIgnored, npxEnded } from "./embedded/launcher.ts";
 import { systemClock } from "./lib/clock.ts";
 import { LeadershipLost } from "./wiring/controller.ts";
-import { runProcess } from "./wiring/process.ts";
+import { runProgram } from "./wiring/program.ts";
 import settings from "./deno.json" with { type: "json" };
 
 const EXIT = { stopped: 0, failed: 1, leadershipLost: 3 };
@@ -61,7 +61,7 @@ async function main(): Promise<number> {
   globalThis.addEventListener("unhandledrejection", (event) => unexpected(event, event.reason));
   globalThis.addEventListener("error", (event) => unexpected(event, event.error));
   try {
-    await runProcess(config, {
+    await runProgram(config, {
       version: settings.version,
       env,
       isRoot,

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { oneLine } from "../lib/one_line.ts";
 import { create, timestampFromMs } from "../proto/runtime.ts";
 import { LogRowSchema } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Entry } from "./entry.ts";
@@ -18,7 +19,6 @@ export interface WaitingRows {
 
 /** At most one row in this time (SPEC 10). */
 const EVERY_MS = 60_000;
-const MAX_DETAIL = 300;
 
 interface Said {
   readonly text: string;
@@ -90,10 +90,4 @@ export function wordsFor(
     default:
       return entry.state satisfies never;
   }
-}
-
-/** What backends say comes from outside: one line, bounded, without control characters. */
-function oneLine(text: string): string {
-  // deno-lint-ignore no-control-regex -- they are what is taken out
-  return text.replace(/[\x00-\x1f\x7f]+/g, " ").trim().slice(0, MAX_DETAIL);
 }

@@ -1,3 +1,4 @@
+import { oneLine } from "../lib/one_line.ts";
 import { Result } from "../proto/gen/runner/v1/messages_pb.ts";
 
 /** What is known about a task when its final state comes. */
@@ -36,10 +37,4 @@ export function judge({ result, lastRow, terminating, cancelled }: FinalFacts): 
     result: Result.FAILURE,
     row: `Error: the job was interrupted: ${oneLine(why)}. Its success is recorded as a failure.`,
   };
-}
-
-/** The gate's words come from outside: one line, bounded, without control characters. */
-function oneLine(text: string): string {
-  // deno-lint-ignore no-control-regex -- they are what is taken out
-  return text.replace(/[\x00-\x1f\x7f]+/g, " ").trim().slice(0, 300);
 }

@@ -137,8 +137,6 @@ export async function startController(
     { signal },
   ));
   sources.spire = () => svids.status();
-  const svidExpiry = (svid: { readonly expiresAt: number }) => recorder.svidExpiry(svid.expiresAt);
-  setup.use(svids.subscribe(svidExpiry));
 
   const capabilities = createCapabilities(parts.capabilityKeys);
   const lateEvents = createLateEvents();
@@ -149,8 +147,6 @@ export async function startController(
     ),
   );
   const facadeSince = clock.monotonic();
-  const current = svids.current();
-  if (current !== null) svidExpiry(current);
 
   const { defaultBackend } = config;
   const codec = createEnvelopeCodec(parts.capabilityKeys, { trustDomain, defaultBackend });

@@ -10,6 +10,7 @@ import { NO_FLAGS } from "../controller/records.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Readiness } from "../web/define.ts";
+import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
 import { createHealth, createWeb } from "../web/server.ts";
 import { enabledBackends } from "./controller.ts";
@@ -82,7 +83,7 @@ function named<T>(variable: string, { hostname, port }: Listen, open: () => T): 
 
 /** Names under which the dashboard may be asked for: a foreign `Host` is DNS rebinding. */
 function allowedHosts(config: Config): string[] {
-  const hosts = ["localhost", "127.0.0.1", "[::1]", config.admin.listen.hostname];
+  const hosts = [...LOOPBACK_HOSTS, config.admin.listen.hostname];
   if (config.admin.publicUrl !== null) hosts.push(new URL(config.admin.publicUrl).host);
   return hosts;
 }

@@ -11,7 +11,7 @@ import { lockStateDirectory, openStateDirectory } from "../embedded/state_direct
 import { createSupervisor } from "../embedded/supervisor.ts";
 import type { Secret } from "../lib/secret.ts";
 import type { Parts } from "./controller.ts";
-import type { ProcessContext } from "./process.ts";
+import type { ProgramContext } from "./program.ts";
 
 /** What is configured, or supplied on this machine where it is not. */
 export interface Supplies {
@@ -29,7 +29,7 @@ export interface Supplies {
  */
 export async function createSupplies(
   config: Config,
-  context: ProcessContext & { readonly stack: AsyncDisposableStack },
+  context: ProgramContext & { readonly stack: AsyncDisposableStack },
 ): Promise<Supplies> {
   const { clock, logger, stack } = context;
   const directory = await openStateDirectory(config.stateDir);

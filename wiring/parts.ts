@@ -8,7 +8,7 @@ import { startTrustDomain } from "../embedded/trust_domain.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
 import { enabledBackends, type Parts } from "./controller.ts";
 import { createProcessBackends, installImage } from "./process_backends.ts";
-import type { ProcessContext } from "./process.ts";
+import type { ProgramContext } from "./program.ts";
 import { leaveRuntimeDirectory, runtimeDirectory } from "./runtime_directory.ts";
 import { createSupplies } from "./supplies.ts";
 
@@ -18,7 +18,7 @@ import { createSupplies } from "./supplies.ts";
  */
 export async function supplyParts(
   config: Config,
-  context: ProcessContext & { readonly stack: AsyncDisposableStack },
+  context: ProgramContext & { readonly stack: AsyncDisposableStack },
   signal: AbortSignal,
 ): Promise<Parts> {
   const { clock, logger, stack, isRoot } = context;

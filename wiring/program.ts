@@ -6,10 +6,10 @@ import { startController } from "./controller.ts";
 import { refuseMissingParts } from "./missing_parts.ts";
 import { openPages } from "./pages.ts";
 import { createSources } from "./sources.ts";
-import { supplyParts } from "./supply.ts";
+import { supplyParts } from "./parts.ts";
 
 /** What `main.ts` has found out about the process. */
-export interface ProcessContext {
+export interface ProgramContext {
   readonly version: string;
   /** The environment, for children that need some of it. */
   readonly env: Readonly<Record<string, string>>;
@@ -25,9 +25,9 @@ export interface ProcessContext {
  * Runs the whole program until `signal` aborts. Resolves after a clean stop; rejects with the reason
  * when it cannot go on. What was opened is closed in reverse order either way.
  */
-export async function runProcess(
+export async function runProgram(
   config: Config,
-  context: ProcessContext,
+  context: ProgramContext,
   signal: AbortSignal,
 ): Promise<void> {
   refuseMissingParts(config);
