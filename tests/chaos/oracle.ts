@@ -83,8 +83,10 @@ export async function judgeJob(
   const wasKilled = options.happened.some(({ killed }) =>
     killed.includes(assignmentOf(world, job))
   );
-  const isPlanned = result === planned && count("end") === 1;
   const rows = forge.rows(id);
+  const saysWhy = rows.some((row) => REASON.test(row));
+  // Killed when it had ended, and before anybody was told: it fails for another reason than its own.
+  const isPlanned = result === planned && count("end") === 1 && !(wasKilled && saysWhy);
   const numbers = rows.flatMap((row) => /^row (\d+)$/.exec(row)?.[1] ?? []).map(Number);
   const odd = numbers.findIndex((number, index) => number !== index + 1);
   if (odd >= 0) throw bad(`its row ${odd + 1} is "row ${numbers[odd]}"`);
@@ -100,9 +102,7 @@ export async function judgeJob(
   if (result !== "failure" || !wasKilled) {
     throw bad(`it should be ${planned}`);
   }
-  if (!rows.some((row) => REASON.test(row))) {
-    throw bad("no row says why");
-  }
+  if (!saysWhy) throw bad("no row says why");
   return { kind: "failure", planned: false };
 }
 
