@@ -6,7 +6,7 @@ const POLL_MS = 500;
 /**
  * `npx ... task start` runs this program below three others: npm, a shell, and `deno task`. The shell
  * passes no signal on: whoever ends npx alone would leave us running unseen. Resolves when one of the
- * three has ended; never, before `signal` aborts, when this process was started in another way.
+ * three has ended, or when `signal` aborts; when this process was started in another way only then.
  */
 export async function npxEnded(
   options: { readonly clock: Clock; readonly signal: AbortSignal; readonly parent?: number },
@@ -18,6 +18,7 @@ export async function npxEnded(
     if (alive.includes(false)) return;
     await clock.sleep(POLL_MS, signal).catch(() => {});
   }
+  if (signal.aborted) return;
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 

@@ -56,9 +56,24 @@ Deno.test("npxEnded() resolves when npx is ended alone", async () => {
 Deno.test("npxEnded() watches nobody when this process was started in another way", async () => {
   const stop = new AbortController();
   let over = false;
-  const ended = npxEnded({ clock, signal: stop.signal }).then(() => over = true);
+  // The test's own process: the tests themselves may run below npx.
+  const options = { clock, signal: stop.signal, parent: Deno.pid };
+  const ended = npxEnded(options).then(() => over = true);
   await clock.sleep(0);
   assert.equal(over, false);
   stop.abort();
   await ended;
+});
+
+Deno.test("npxEnded() resolves when it is aborted while it watches", async () => {
+  await using chain = await launchers();
+  const stop = new AbortController();
+  const seen: typeof clock = {
+    ...clock,
+    sleep(ms, signal) {
+      stop.abort();
+      return clock.sleep(ms, signal);
+    },
+  };
+  await npxEnded({ clock: seen, signal: stop.signal, parent: chain.pid });
 });
