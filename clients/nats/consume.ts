@@ -5,9 +5,11 @@ import type { Demand, StoredMessage } from "../../controller/queue.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { nanos } from "./api.ts";
+import { createBell } from "./bell.ts";
 import type { NatsConnection } from "./connection.ts";
 import { isTransient } from "./errors.ts";
 import { encodeJson } from "./json.ts";
+import { bringBackLost, type Held } from "./lost_deliveries.ts";
 import { storedMessage } from "./message.ts";
 
 /** How long the server keeps a pull open. */
@@ -29,6 +31,10 @@ export interface ConsumeOptions {
   readonly logger: Logger;
   /** Makes the durable consumer unless it exists. */
   ensureConsumer(call: Call): Promise<void>;
+  /** Outlives this consumption: what its caller holds, it holds. */
+  readonly held: Held;
+  ackPending(call: Call): Promise<number>;
+  resetConsumer(call: Call): Promise<void>;
 }
 
 /** A request for messages that the server has not ended yet. */
@@ -51,9 +57,9 @@ interface Pull {
  *                       a pull ended, the connection came back
  * ```
  * Rules of failure: a pull ends when its messages have come, when the server says so, when the
- * connection was lost, or a second after its time. A consumer that is gone is made again. What is in
- * the buffer at the end is given back. A message that was on its way then comes again after the ack
- * wait, or when the next leader makes the consumer again.
+ * connection was lost, or a second after its time. A consumer that is gone is made again, and so is one
+ * that lost deliveries with its server. What is in the buffer at the end is given back. A message that
+ * was on its way then comes again after the ack wait, or when the next leader makes the consumer again.
  */
 export async function* consumeMessages(
   options: ConsumeOptions,
@@ -77,7 +83,7 @@ export async function* consumeMessages(
   const take = (pull: Pull, inbox: string, message: Msg) => {
     if (message.subject !== inbox) {
       if (--pull.left === 0) end(pull);
-      buffer.push(storedMessage(message, options));
+      buffer.push(options.held.take(storedMessage(message, options)));
       return arrival.ring();
     }
     const code = message.headers?.code ?? 0;
@@ -166,7 +172,10 @@ export async function* consumeMessages(
     }
   };
 
-  const tasks = [drive(), expire()].map((task) =>
+  const recall = () =>
+    bringBackLost({ ...options, reset: (call) => options.resetConsumer(call) }, stopped);
+
+  const tasks = [drive(), expire(), recall()].map((task) =>
     task.catch((error) => {
       if (!stopped.aborted) {
         stop.abort(error);
@@ -197,32 +206,3 @@ export async function* consumeMessages(
 
 const REPAIR_MS = 250;
 const UNKNOWN = "not looked at yet";
-
-/** Wakes whoever waits; a ring while nobody waits is kept. */
-function createBell() {
-  let rung = false;
-  let waiter: PromiseWithResolvers<void> | undefined;
-  return {
-    ring() {
-      rung = true;
-      waiter?.resolve();
-    },
-    /** Resolves at the next ring; rejects when aborted. One waiter at a time. */
-    async wait(signal: AbortSignal): Promise<void> {
-      signal.throwIfAborted();
-      if (!rung) {
-        waiter = Promise.withResolvers<void>();
-        const { reject } = waiter;
-        const onAbort = () => reject(signal.reason);
-        signal.addEventListener("abort", onAbort, { once: true });
-        try {
-          await waiter.promise;
-        } finally {
-          signal.removeEventListener("abort", onAbort);
-          waiter = undefined;
-        }
-      }
-      rung = false;
-    },
-  };
-}

@@ -8,6 +8,7 @@ import type { NatsConnection } from "./connection.ts";
 import { consumeMessages } from "./consume.ts";
 import { apiFailure, ERR_CODE } from "./errors.ts";
 import { numberAt } from "./json.ts";
+import { createHeld, type Held } from "./lost_deliveries.ts";
 import { assignmentOf, MESSAGE_ID, removeMessage } from "./message.ts";
 import { readStored } from "./stored.ts";
 import type { StreamNames } from "./streams.ts";
@@ -31,6 +32,8 @@ export function createQueue(
   const { stream, subjectBase, clock } = deps;
   const logger = deps.logger.child({ component: "queue" });
   const subjectOf = (backend: BackendName) => `${subjectBase}.${backend}`;
+
+  const held: Readonly<Record<BackendName, Held>> = { pod: createHeld(), vm: createHeld() };
 
   const makeConsumer = (backend: BackendName, call: Call) =>
     askApi(connection, {
@@ -72,6 +75,26 @@ export function createQueue(
   const consumerInfo = (backend: BackendName, call: Call) =>
     askApi(connection, { path: `CONSUMER.INFO.${stream}.${backend}` }, call);
 
+  const resetConsumer = (backend: BackendName, call: Call) =>
+    persist(clock, async () => {
+      await deleteConsumer(backend, call);
+      await ensureConsumer(backend, call);
+    }, call);
+
+  const counts = (backend: BackendName, call: Call) =>
+    persist(clock, async () => {
+      let info = await consumerInfo(backend, call);
+      if (info.kind === "error" && info.errCode === ERR_CODE.consumerNotFound) {
+        await ensureConsumer(backend, call);
+        info = await consumerInfo(backend, call);
+      }
+      if (info.kind === "error") throw apiFailure(`Look at consumer "${backend}"`, info);
+      return {
+        numPending: numberAt(info.body, "num_pending"),
+        numAckPending: numberAt(info.body, "num_ack_pending"),
+      };
+    }, call);
+
   return {
     get maxPayload() {
       return connection.facts()?.maxPayload ?? 1_048_576;
@@ -100,26 +123,13 @@ export function createQueue(
         demand,
         clock,
         logger,
+        held: held[backend],
         ensureConsumer: (call) => ensureConsumer(backend, call),
+        ackPending: async (call) => (await counts(backend, call)).numAckPending,
+        resetConsumer: (call) => resetConsumer(backend, call),
       }, signal),
-    resetConsumer: (backend, call) =>
-      persist(clock, async () => {
-        await deleteConsumer(backend, call);
-        await ensureConsumer(backend, call);
-      }, call),
-    counts: (backend, call) =>
-      persist(clock, async () => {
-        let info = await consumerInfo(backend, call);
-        if (info.kind === "error" && info.errCode === ERR_CODE.consumerNotFound) {
-          await ensureConsumer(backend, call);
-          info = await consumerInfo(backend, call);
-        }
-        if (info.kind === "error") throw apiFailure(`Look at consumer "${backend}"`, info);
-        return {
-          numPending: numberAt(info.body, "num_pending"),
-          numAckPending: numberAt(info.body, "num_ack_pending"),
-        };
-      }, call),
+    resetConsumer,
+    counts,
     list: (backend, { fromSequence, limit }, call) =>
       persist(clock, async () => {
         const page = { stream, subject: subjectOf(backend), fromSequence, limit };
@@ -133,7 +143,9 @@ export function createQueue(
           data,
         }));
       }, call),
-    remove: (sequence, call) =>
-      persist(clock, () => removeMessage(connection, { stream, sequence }, call), call),
+    async remove(sequence, call) {
+      await persist(clock, () => removeMessage(connection, { stream, sequence }, call), call);
+      for (const each of Object.values(held)) each.forget(sequence);
+    },
   };
 }
