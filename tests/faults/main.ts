@@ -18,6 +18,7 @@ import { MUTATIONS } from "./mutations.ts";
 import { playMutations } from "./planted_bugs.ts";
 import { createReport, type Report } from "../e2e/report.ts";
 import { findRunner } from "../../embedded/executor_image.ts";
+import { PARKED, parkedCases, startCases } from "./start_cases.ts";
 import { openWorld, type Runner } from "./world.ts";
 
 const FORGE_LANES = 3;
@@ -39,7 +40,7 @@ async function main(): Promise<number> {
   print(`jobs are run by the ${runner.kind} runner`);
   const stage = { report, logFolder, wanted };
   await Promise.all([
-    playLanes(wanted([...killCases, ...forgeCases]), {
+    playLanes(wanted([...killCases, ...forgeCases, ...startCases]), {
       ...stage,
       lanes: FORGE_LANES,
       open: () => openWorld({ runner, openSide: openForgeSide }),
@@ -47,6 +48,12 @@ async function main(): Promise<number> {
     report.attempt("the cases with a Gitea of its own", () => playGitea(stage)),
     report.attempt("the cases with an impatient Gitea", () => playImpatientGitea(stage)),
   ]);
+  // Alone: thirty executors at a time are more load than the bounds of the others allow for.
+  await playLanes(wanted(parkedCases), {
+    ...stage,
+    lanes: 1,
+    open: () => openWorld({ runner, capacity: PARKED, openSide: openForgeSide }),
+  });
   await report.attempt("the planted bugs", () => playMutations(wanted(MUTATIONS), report));
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
   else await Deno.remove(logFolder, { recursive: true });

@@ -24,6 +24,8 @@ export interface World<S extends Side = Side> extends AsyncDisposable {
   readonly watcher: Watcher;
   /** JSON of the controller that runs now. */
   get<T>(path: string): Promise<T>;
+  /** Sends JSON to it and reads its answer. */
+  post<T>(path: string, body: unknown): Promise<T>;
   /** Starts a controller and waits until it has recovered; one at a time. */
   start(): Promise<void>;
   /** SIGKILL to the controller alone. */
@@ -65,12 +67,13 @@ export async function openWorld<S extends Side>(options: WorldOptions<S>): Promi
   let controller: ControllerProcess | undefined;
   let url = "";
   let earlier = "";
-  const get = async <T>(path: string): Promise<T> => {
-    const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(5_000) });
+  const ask = async <T>(path: string, init: RequestInit): Promise<T> => {
+    const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(5_000) });
     const body = await response.text();
-    if (!response.ok) throw new Error(`Get "${path}": ${response.status} ${body.slice(0, 200)}`);
+    if (!response.ok) throw new Error(`Ask "${path}": ${response.status} ${body.slice(0, 200)}`);
     return JSON.parse(body) as T;
   };
+  const get = <T>(path: string) => ask<T>(path, {});
   const kill = async () => {
     const killed = controller;
     controller = undefined;
@@ -113,6 +116,12 @@ export async function openWorld<S extends Side>(options: WorldOptions<S>): Promi
     natsProxy,
     watcher,
     get,
+    post: (path, body) =>
+      ask(path, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }),
     start,
     kill,
     async stored() {
