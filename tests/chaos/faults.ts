@@ -27,6 +27,8 @@ export interface Fault {
   readonly name: string;
   readonly lanes: readonly Lane[];
   readonly losesHandOuts?: true;
+  /** So many times as likely as others; 1 by default. */
+  readonly weight?: number;
   run(world: World, dose: Dose): Promise<Done>;
 }
 
@@ -47,6 +49,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "controller killed",
     lanes: ["killed", "real"],
+    weight: 5,
     losesHandOuts: true,
     async run(world) {
       const before = performance.now();
@@ -101,6 +104,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "gates killed",
     lanes: ALL,
+    weight: 2,
     run: (world, dose) => killSome(world, { ...dose, who: "gate" }),
   },
   {
@@ -185,6 +189,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "user cancels",
     lanes: ALL,
+    weight: 2,
     run({ forge }, dose) {
       const open = forge.fake.forge.jobs().filter(({ result }) => result === null);
       const chosen = some(open, dose.count, chance(dose));
@@ -197,6 +202,13 @@ export const FAULTS: readonly Fault[] = [
 /** Names of the faults of a lane. */
 export function faultsOf(lane: Lane): readonly Fault[] {
   return FAULTS.filter(({ lanes }) => lanes.includes(lane));
+}
+
+/** The same names, each as often as its weight: what a schedule picks from. */
+export function weighedNames(lane: Lane): readonly string[] {
+  return faultsOf(lane).flatMap(({ name, weight = 1 }) =>
+    Array.from({ length: weight }, () => name)
+  );
 }
 
 type Switch = { [K in keyof Faults]: Faults[K] extends boolean ? K : never }[keyof Faults];

@@ -12,7 +12,7 @@
 import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
 import { type Diary, openDiary } from "./diary.ts";
-import { faultsOf } from "./faults.ts";
+import { weighedNames } from "./faults.ts";
 import { compareQuarters } from "./memory.ts";
 import { type Played, playRound } from "./play.ts";
 import { jobsOfRound, type Lane, planRound, type Round } from "./schedule.ts";
@@ -114,8 +114,7 @@ async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
     for (const number of options.numbers) {
       if (diary.entries.some((entry) => entry.lane === lane && entry.number === number)) continue;
       if (performance.now() > options.until) return false;
-      const faults = faultsOf(lane).map(({ name }) => name);
-      const round = planRound(seed, { lane, number, faults });
+      const round = planRound(seed, { lane, number, faults: weighedNames(lane) });
       await diary.begins(round);
       const good = await report.check(`${lane} ${number}`, async () => {
         world ??= await openWorld(lane);

@@ -60,7 +60,7 @@ export function planRound(
   { lane, number, faults }: {
     readonly lane: Lane;
     readonly number: number;
-    /** Names of the faults that this lane knows. */
+    /** Names of the faults that this lane knows, each as often as it is likely. */
     readonly faults: readonly string[];
   },
 ): Round {
