@@ -20,9 +20,6 @@ const PHASES: readonly Phase[] = [
   { name: "clean_up", from: "terminal", to: "cleaned" },
 ];
 
-/** Names of all phases, in order. */
-export const PHASE_NAMES: readonly string[] = PHASES.map((p) => p.name);
-
 /** A phase that has begun; `endedAt` is null while it lasts. */
 export interface PhaseSpan {
   readonly name: string;

@@ -13,9 +13,10 @@ import type { WaitingRows } from "./waiting_rows.ts";
 /**
  * Keeps tasks alive at Gitea while they wait, and hears of their cancellation: Gitea tells it only
  * in the answer to `UpdateTask`, and takes a task that is silent for its zombie time-out for dead.
- * Executors in the making and the next few waiting tasks are asked so often that a cancel is heard within 10 s, the others within a
- * third of the zombie time-out, all of them together at most `maxRps` times a second. When that is
- * not enough, those come first that are late by the largest part of their interval.
+ * Executors in the making and the next few waiting tasks are asked so often that a cancel is heard
+ * within 10 s, the others within a third of the zombie time-out, all of them together at most `maxRps`
+ * times a second. When that is not enough, those come first that are late by the largest part of
+ * their interval.
  *
  * With the heartbeat goes the row that tells the job's author why it waits.
  */

@@ -2,7 +2,7 @@ import type { GateCertificate } from "../clients/x509/gate_certificate.ts";
 import type { GiteaRoute } from "./gitea_route.ts";
 
 /** The image links a file of the system's certificate folder to `gate.pem` in here. */
-export const LINKED_DIR = "/run/identity-gate";
+const LINKED_DIR = "/run/identity-gate";
 
 /** How the runner comes to trust the gate in Gitea's place. */
 export interface GateTrust {

@@ -1,6 +1,7 @@
 import type { Fields, Logger } from "../lib/logger.ts";
 
-type Level = "debug" | "info" | "warning" | "error";
+/** As in the controller's log (SPEC 16). */
+type Level = "DEBUG" | "INFO" | "WARN" | "ERROR";
 
 /**
  * JSON lines `{time, level, msg, ...fields}` through `write`, one call per line. An `Error` in a
@@ -16,10 +17,10 @@ export function createJsonLogger(
     write(encode({ ...head, ...options.fields, ...fields }, head) + "\n");
   };
   return {
-    debug: (message, fields) => options.debug === true ? log("debug", message, fields) : undefined,
-    info: (message, fields) => log("info", message, fields),
-    warn: (message, fields) => log("warning", message, fields),
-    error: (message, fields) => log("error", message, fields),
+    debug: (message, fields) => options.debug === true ? log("DEBUG", message, fields) : undefined,
+    info: (message, fields) => log("INFO", message, fields),
+    warn: (message, fields) => log("WARN", message, fields),
+    error: (message, fields) => log("ERROR", message, fields),
     child: (fields) =>
       createJsonLogger(write, { ...options, fields: { ...options.fields, ...fields } }),
   };

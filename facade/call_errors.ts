@@ -32,7 +32,7 @@ export function callErrors(
 }
 
 /** What the caller is told about `error`; `aborted` when the caller itself has gone. */
-export function mapError(error: unknown, aborted = false): ConnectError {
+function mapError(error: unknown, aborted = false): ConnectError {
   if (error instanceof GiteaError) {
     return error.code === "too_large"
       ? new ConnectError("the message is larger than Gitea takes", Code.ResourceExhausted)

@@ -16,7 +16,7 @@ import type { Registry, Resolved } from "./registry.ts";
 import type { Relay } from "./relay.ts";
 
 /** Header by which Gitea tells runners what it can do; the runner hands it on to jobs. */
-export const CAPABILITIES_HEADER = "X-Gitea-Actions-Capabilities";
+const CAPABILITIES_HEADER = "X-Gitea-Actions-Capabilities";
 
 /** What {@link runnerService} needs. */
 export interface RunnerServiceDeps {

@@ -43,7 +43,7 @@ export async function endingOf(
 }
 
 /** The last lines that gate and runner printed, without control characters. */
-export async function tailOf(folder: string): Promise<string[]> {
+async function tailOf(folder: string): Promise<string[]> {
   const text = new TextDecoder().decode(await readEnd(`${folder}/output`, TAIL_BYTES));
   return text.split("\n")
     .map((line) => line.replace(COLOURS, "").replace(CONTROLS, " ").slice(0, LINE_LENGTH).trimEnd())

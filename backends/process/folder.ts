@@ -167,7 +167,7 @@ export async function sweepHidden(
 }
 
 /** Removes a folder with all that is in it. Absent is success. */
-export async function removeFolder(folder: string): Promise<void> {
+async function removeFolder(folder: string): Promise<void> {
   try {
     await Deno.remove(folder, { recursive: true });
   } catch (error) {

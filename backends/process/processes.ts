@@ -28,7 +28,7 @@ const KILL_MS = 5000;
  * still carry its folder in their environment (they left the session). Nothing that started before
  * it, and nothing of a session whose leader's pid was used again, is ever among them.
  */
-export async function processesOf({ folder, leader, userId }: Target): Promise<ProcessStat[]> {
+async function processesOf({ folder, leader, userId }: Target): Promise<ProcessStat[]> {
   const all = (await listProcesses()).filter((stat) => !isDead(stat) && stat.pid !== Deno.pid);
   const holder = leader === null ? undefined : await readStat(leader.pid);
   const marks = [`HOME=${folder}/home`, `TMPDIR=${folder}/tmp`];

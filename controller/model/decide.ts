@@ -463,7 +463,7 @@ function presenceChanged(state: State, presence: "leaving" | "ended" | "gone"): 
     case "starting":
     case "ready":
     case "cleaned":
-      // Before the claim the next accept looks at what is there and decides (section 9).
+      // Before the claim the next accept looks at what is there and decides (SPEC 9).
       return same(state);
     default:
       return state satisfies never;
