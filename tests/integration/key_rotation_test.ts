@@ -5,7 +5,7 @@ import {
   startController,
 } from "../support/controller_process.ts";
 import { eventually } from "../support/eventually.ts";
-import { startNats } from "../support/nats.ts";
+import { natsEnvironment, startNats } from "../support/nats.ts";
 import { serveForge } from "../support/served_forge.ts";
 
 const [A, B] = ["old-key-".repeat(5), "new-key-".repeat(5)];
@@ -43,7 +43,7 @@ async function setup() {
         env: {
           ...forge.env,
           PROFILE: "embedded",
-          NATS_URL: nats.url,
+          ...natsEnvironment(nats),
           CAPABILITY_KEY: keys,
           POD_CAPACITY: "1",
           VM_CAPACITY: "0",

@@ -9,7 +9,7 @@ import {
   startController,
 } from "../support/controller_process.ts";
 import { eventually } from "../support/eventually.ts";
-import { startNats } from "../support/nats.ts";
+import { natsEnvironment, startNats } from "../support/nats.ts";
 import { connectTo } from "../support/nats_world.ts";
 import { type ServedForge, serveForge } from "../support/served_forge.ts";
 
@@ -27,7 +27,7 @@ async function setup() {
   const env = {
     ...forge.env,
     PROFILE: "embedded",
-    NATS_URL: nats.url,
+    ...natsEnvironment(nats),
     CAPABILITY_KEY: "two-controllers-".repeat(3),
     LOG_FORMAT: "json",
   };

@@ -12,6 +12,15 @@ export interface NatsTestOptions {
   readonly config?: string;
 }
 
+/** Environment of a controller that is to use this server. */
+export function natsEnvironment(nats: TestNats): Record<string, string> {
+  return {
+    NATS_URL: nats.url,
+    ...nats.user === null ? {} : { NATS_USER: nats.user },
+    ...nats.password === null ? {} : { NATS_PASSWORD: nats.password },
+  };
+}
+
 /** A real nats-server with JetStream for one test. Disposing it stops it and removes its files. */
 export interface TestNats extends AsyncDisposable {
   readonly url: string;
