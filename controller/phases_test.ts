@@ -1,22 +1,9 @@
 import assert from "node:assert/strict";
+import { HAPPY } from "../tests/support/engine_events.ts";
 import { createPhaseStatistics, phasesOf } from "./phases.ts";
 
 Deno.test("phasesOf() cuts a whole journey into phases when every event is there", () => {
-  const events = [
-    "received",
-    "capacity_acquired",
-    "executor_absent",
-    "executor_created",
-    "identity_bound",
-    "backend_ready",
-    "runner_claimed",
-    "acked",
-    "running",
-    "terminal",
-    "marked",
-    "cleaned",
-  ];
-  const journal = events.map((event, i) => ({ event, at: 100 + i * 10 }));
+  const journal = HAPPY.map((event, i) => ({ event, at: 100 + i * 10 }));
   const spans = phasesOf(journal, 50);
   assert.deepEqual(
     spans.map((s) => [s.name, (s.endedAt ?? 0) - s.startedAt]),

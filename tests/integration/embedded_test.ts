@@ -5,23 +5,8 @@ import {
   createControllerPlace,
   startController,
 } from "../support/controller_process.ts";
+import { HAPPY } from "../support/engine_events.ts";
 import { eventually } from "../support/eventually.ts";
-
-/** SPEC 8 and 9: a job that goes well, from its message to the end. */
-const WHOLE_LIFE = [
-  "received",
-  "capacity_acquired",
-  "executor_absent",
-  "executor_created",
-  "identity_bound",
-  "backend_ready",
-  "runner_claimed",
-  "acked",
-  "running",
-  "terminal",
-  "marked",
-  "cleaned",
-];
 
 /** Sample jobs by name, with how they end. */
 const RESULTS = [
@@ -111,7 +96,7 @@ Deno.test("main runs every sample job in an executor and with an identity of its
     return all.length === RESULTS.length && all.every((a) => a.state === "cleaned") && all;
   }, { what: "the sample jobs to be cleaned", timeoutMs: 60_000, everyMs: 100 });
   assert.deepEqual(all.map((a) => [a.job, a.result]).sort(), RESULTS);
-  for (const { id } of all) assert.deepEqual(await eventsOf(controller, id), WHOLE_LIFE, id);
+  for (const { id } of all) assert.deepEqual(await eventsOf(controller, id), HAPPY, id);
   assert.equal(new Set(pids.values()).size, all.length, JSON.stringify([...pids]));
   const handed = (await controller.log()).filter(({ msg }) => msg === "task handed over");
   assert.equal(new Set(handed.map(({ serial }) => serial)).size, all.length);
@@ -154,7 +139,7 @@ Deno.test("main finds the executors that outlived it, and lets their jobs end on
     { what: "the slow job to end", timeoutMs: 20_000, everyMs: 100 },
   );
   assert.equal(end.result, "success");
-  assert.deepEqual(await eventsOf(controller, slow.id), WHOLE_LIFE);
+  assert.deepEqual(await eventsOf(controller, slow.id), HAPPY);
 
   assert.equal(await controller.end("SIGINT"), 0, await controller.text());
   await assertNothingLeft(place);
