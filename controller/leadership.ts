@@ -8,6 +8,10 @@ export interface LeadershipStatus {
   readonly renewedAt: number | null;
   /** A holder that is silent for longer is taken for dead; null when that is not known. */
   readonly leaseSeconds: number | null;
+  /** Where the holder's pages are reached (its `ADMIN_ADVERTISE`); absent when it has not said. */
+  readonly address?: string | null;
+  /** How often the right has changed hands; absent where nobody counts. */
+  readonly transitions?: number | null;
 }
 
 /**
