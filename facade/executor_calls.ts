@@ -109,7 +109,7 @@ export function executorCalls(
       }
       const caller = authenticate(access);
       act(name, caller, await readJson(request));
-      response.writeHead(204);
+      response.statusCode = 204;
       response.end();
     } catch (error) {
       const problem: Problem = error instanceof ProblemError
@@ -117,7 +117,8 @@ export function executorCalls(
         : { status: 503, title: "the controller is in trouble: try again" };
       if (!(error instanceof ProblemError)) logger.error("executor's call failed", { error });
       status = problem.status;
-      response.writeHead(status, { "content-type": "application/problem+json" });
+      response.statusCode = status;
+      response.setHeader("content-type", "application/problem+json");
       response.end(JSON.stringify({ type: "about:blank", ...problem }));
     }
     const seconds = (deps.clock.monotonic() - started) / 1000;

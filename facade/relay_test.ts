@@ -239,7 +239,7 @@ Deno.test("a success of an interrupted job becomes failure, with the reason in t
     await state(Result.SUCCESS);
     assert.equal(task.result, Result.FAILURE);
     const why = told ? "evicted" : "its runner was told to stop";
-    assert.ok(task.rows.at(-1)?.includes(`interrupted: ${why}.`), task.rows.at(-1));
+    assert.ok(task.rows.at(-1)?.includes(`interrupted: ${why}.`), task.rows.join("\n"));
     assert.ok(task.sealed);
     assert.equal(events.told.at(-1), "final gitea-task-11 failure");
   }

@@ -173,7 +173,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     });
     judged.set(request, access);
     if (request.url === SELF_TEST.path && isNonce(request.headers[SELF_TEST.header], nonce)) {
-      response.writeHead(access.kind === "peer" ? 204 : 403);
+      response.statusCode = access.kind === "peer" ? 204 : 403;
       response.end();
       return;
     }

@@ -48,13 +48,13 @@ export function connectHandler(
     answer().catch((error: unknown) => {
       options.onError?.(error, path);
       // A failure after the head went out cannot be told to the client but by the end of the stream.
-      if (!response.headersSent) response.writeHead(500);
+      if (!response.headersSent) response.statusCode = 500;
       if (!response.writableEnded) response.end();
     });
   };
 }
 
 function notFound(_request: NodeRequest, response: NodeResponse): void {
-  response.writeHead(404);
+  response.statusCode = 404;
   response.end();
 }

@@ -24,7 +24,7 @@ let kept = false;
 
 function guard(socket: net.Socket): void {
   const remove = socket.removeAllListeners.bind(socket);
-  socket.removeAllListeners = (event) => {
+  socket.removeAllListeners = (event?: Parameters<typeof remove>[0]) => {
     // Without an argument it takes off all; `undefined` would be the name of an event.
     if (event === undefined) remove();
     else remove(event);
