@@ -11,19 +11,8 @@
  */
 import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
-import { type Diary, openDiary } from "./diary.ts";
-import { weighedNames } from "./faults.ts";
-import { compareQuarters } from "./memory.ts";
-import { type Played, playRound } from "./play.ts";
-import { jobsOfRound, type Lane, planRound, type Round } from "./schedule.ts";
-import { openWorld, type World } from "./world.ts";
-
-const SHARES: Readonly<Record<Lane, number>> = { steady: 0.55, killed: 0.35, real: 0.1 };
-const LANES: readonly Lane[] = ["steady", "killed", "real"];
-/** Issue of the whole exercise: what a job leaves behind in the controller must not add up. */
-const MOST_GROWTH = 0.1;
-/** Fewer say nothing about memory. */
-const LEAST_JOBS = 400;
+import { openDiary } from "./diary.ts";
+import { type Interrupted, LANES, playChaos, sumsOf } from "./play_all.ts";
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -54,165 +43,17 @@ async function main(): Promise<number> {
       interrupted.close().finally(() => Deno.exit(130));
     });
   }
-  const all = { report, until, interrupted };
-  let whole = true;
-  if (values.round !== undefined) {
-    const [lane, of] = values.round.split(":");
-    await playLane(diary, {
-      lane: LANES.find((name) => name === lane) ?? "steady",
-      numbers: [number(of ?? "1")],
-      ...all,
-    });
-  } else {
-    for (const lane of LANES) {
-      const numbers = roundsOf(lane, diary.plan.jobs * SHARES[lane]);
-      whole = await playLane(diary, { lane, numbers, ...all }) && whole;
-    }
-  }
-  tell(diary);
+  const [lane, of] = values.round?.split(":") ?? [];
+  const round = values.round === undefined ? {} : {
+    round: { lane: LANES.find((name) => name === lane) ?? "steady", number: number(of ?? "1") },
+  };
+  const whole = await playChaos(diary, { report, until, interrupted, ...round });
+  print(sumsOf(diary));
   if (!whole) print(`the time is over: go on with --resume=${diary.folder}`);
   const badBefore = earlier.filter(({ complaints }) => complaints.length > 0).length;
   const failed = report.failed + badBefore;
   print(`${report.passed + earlier.length - badBefore} passed, ${failed} failed, 0 skipped`);
   return failed === 0 ? 0 : 1;
-}
-
-/** Numbers of the rounds that bring at least so many jobs. */
-function roundsOf(lane: Lane, jobs: number): number[] {
-  const numbers: number[] = [];
-  for (let left = jobs, next = 1; left > 0; next++) {
-    numbers.push(next);
-    left -= jobsOfRound(lane, next);
-  }
-  return numbers;
-}
-
-interface LaneOptions {
-  readonly lane: Lane;
-  readonly numbers: readonly number[];
-  readonly report: ReturnType<typeof createReport>;
-  readonly until: number;
-  /** What an interruption has to close. */
-  readonly interrupted: Interrupted;
-}
-
-interface Interrupted {
-  close(): Promise<void>;
-}
-
-/** Plays what has not been played of a lane, in one world while it is good; false when time is over. */
-async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
-  const { lane, report } = options;
-  const { seed } = diary.plan;
-  let world: World | undefined;
-  let jobs = 0;
-  const marks: number[] = [];
-  const close = async () => {
-    const last = world;
-    world = undefined;
-    await last?.[Symbol.asyncDispose]();
-  };
-  options.interrupted.close = close;
-  try {
-    for (const number of options.numbers) {
-      if (diary.entries.some((entry) => entry.lane === lane && entry.number === number)) continue;
-      if (performance.now() > options.until) return false;
-      const round = planRound(seed, { lane, number, faults: weighedNames(lane) });
-      await diary.begins(round);
-      const good = await report.check(`${lane} ${number}`, async () => {
-        world ??= await openWorld(lane);
-        return await playOne(world, round, { diary, marks });
-      });
-      jobs += round.jobs.length;
-      if (good || world === undefined) continue;
-      print(`        again: --seed=${seed} --round=${lane}:${number}`);
-      await diary.keep(round, await world.log());
-      await close();
-    }
-    if (world === undefined) return true;
-    const last = world;
-    if (lane === "steady" && jobs >= LEAST_JOBS) {
-      await report.check(
-        "memory of the controller that lived through it",
-        () => Promise.resolve(checkMemory(last, marks)),
-      );
-    }
-    await report.check(`${lane}: SIGTERM ends everything`, () => checkEnd(last));
-    return true;
-  } finally {
-    await close();
-  }
-}
-
-async function playOne(
-  world: World,
-  round: Round,
-  { diary, marks }: { readonly diary: Diary; readonly marks: number[] },
-): Promise<string> {
-  const played = await playRound(world, round, (entry) => diary.note(entry));
-  marks.push(...played.endedAt);
-  const ends: Record<string, number> = {};
-  for (const verdict of played.verdicts) {
-    const how = verdict.kind === "forgotten" || verdict.planned
-      ? verdict.kind
-      : `${verdict.kind} by a fault`;
-    ends[how] = (ends[how] ?? 0) + 1;
-  }
-  const { lane, number } = round;
-  const { complaints } = played;
-  await diary.ends({
-    lane,
-    number,
-    jobs: round.jobs.length,
-    faults: played.happened.length,
-    complaints,
-    ends,
-  });
-  if (complaints.length > 0) {
-    const more = complaints.length > 12 ? [`and ${complaints.length - 12} more`] : [];
-    throw new Error([...complaints.slice(0, 12), ...more, faultsOfRound(played)].join("\n"));
-  }
-  const ways = Object.entries(ends).map(([how, count]) => `${count} ${how}`).join(", ");
-  return `${round.jobs.length} jobs, ${played.happened.length} faults: ${ways}; ` +
-    `ended after ${played.seconds.toFixed(1)} s, nothing left ${
-      played.cleanSeconds.toFixed(1)
-    } s later`;
-}
-
-function faultsOfRound({ happened }: Played): string {
-  return `faults: ${happened.map(({ name, note }) => `${name} (${note})`).join("; ")}`;
-}
-
-function checkMemory(world: World, marks: readonly number[]): string {
-  const figures = compareQuarters(world.watch.memory, marks);
-  if (figures === undefined) throw new Error("Compare memory: there are too few samples");
-  const { first, last, most, growth } = figures;
-  const text = `first quarter ${first.toFixed(1)} MiB, last ${last.toFixed(1)} MiB, most ${
-    most.toFixed(1)
-  } MiB, ${(growth * 100).toFixed(1)} %`;
-  if (growth > MOST_GROWTH) throw new Error(`It grows: ${text}`);
-  return text;
-}
-
-async function checkEnd(world: World): Promise<string> {
-  const code = await world.end();
-  if (code !== 0) throw new Error(`It ended with exit code ${code}`);
-  const left = await world.place.processes();
-  if (left.length > 0) {
-    throw new Error(`Left running: ${left.map(({ command }) => command).join(", ")}`);
-  }
-  return `${world.watch.looks} looks at waiting jobs, each with its reason`;
-}
-
-function tell({ entries }: Diary): void {
-  const sum = (of: (entry: Diary["entries"][number]) => number) =>
-    entries.reduce((total, entry) => total + of(entry), 0);
-  const about = (word: string) =>
-    sum(({ complaints }) => complaints.filter((text) => text.includes(word)).length);
-  print(
-    `${sum(({ jobs }) => jobs)} jobs, ${sum(({ faults }) => faults)} faults: ` +
-      `${about("lost:")} lost, ${about("doubled:")} doubled, ${about("Leaked:")} leaked`,
-  );
 }
 
 function number(text: string): number {

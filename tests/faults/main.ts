@@ -3,8 +3,9 @@
  * made to misbehave at chosen moments. Ends with `N passed, N failed, N skipped`; the exit code is 0
  * when nothing failed.
  *
- * `--only=TEXT` takes the cases with TEXT in their name; several texts are separated by `|`. `--runner=sample` lets the product's own
- * sample runner do the jobs of the cases without Gitea; by default the official one does.
+ * `--only=TEXT` takes the cases with TEXT in their name; several texts are separated by `|`.
+ * `--runner=sample` lets the product's own sample runner do the jobs of the cases without Gitea; by
+ * default the official one does. The chaos at the end plays `--jobs=2000` jobs of `--seed=N`.
  */
 import { parseArgs } from "node:util";
 import { awayCases, cancelCases, endCases, waitCases } from "./gitea_cases.ts";
@@ -16,6 +17,8 @@ import { killCases } from "./kill_cases.ts";
 import { playLanes } from "./lanes.ts";
 import { MUTATIONS } from "./mutations.ts";
 import { playMutations } from "./planted_bugs.ts";
+import { openDiary } from "../chaos/diary.ts";
+import { type Interrupted, playChaos, sumsOf } from "../chaos/play_all.ts";
 import { createReport, type Report } from "../e2e/report.ts";
 import { findRunner } from "../../embedded/executor_image.ts";
 import { PARKED, parkedCases, startCases } from "./start_cases.ts";
@@ -23,11 +26,18 @@ import { openWorld, type Runner } from "./world.ts";
 
 const FORGE_LANES = 3;
 const GITEA_LANES = 2;
+/** An interrupted run ends with its children: they are in its group. */
+const noInterruption: Interrupted = { close: () => Promise.resolve() };
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
     args: Deno.args,
-    options: { only: { type: "string", default: "" }, runner: { type: "string" } },
+    options: {
+      only: { type: "string", default: "" },
+      runner: { type: "string" },
+      jobs: { type: "string", default: "2000" },
+      seed: { type: "string" },
+    },
   });
   const report = createReport(print);
   const logFolder = await Deno.makeTempDir({ prefix: "gdr-faults-logs-" });
@@ -55,6 +65,10 @@ async function main(): Promise<number> {
     open: () => openWorld({ runner, capacity: PARKED, openSide: openForgeSide }),
   });
   await report.attempt("the planted bugs", () => playMutations(wanted(MUTATIONS), report));
+  const chaos = { name: `${values.jobs} short jobs under random faults` };
+  if (wanted([chaos]).length > 0) {
+    await report.attempt(chaos.name, () => playRandomFaults(values, report));
+  }
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
   else await Deno.remove(logFolder, { recursive: true });
   print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
@@ -92,6 +106,21 @@ async function playImpatientGitea({ wanted, ...stage }: Stage): Promise<void> {
   });
   const open = opener(peers, { GITEA_ZOMBIE_TIMEOUT: "60" });
   await playLanes(cases, { ...stage, lanes: 1, open });
+}
+
+/** The same as the task `test:chaos`; what failed stays in the diary, whose folder is printed. */
+async function playRandomFaults(
+  values: { readonly jobs: string; readonly seed?: string },
+  report: Report,
+): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "gdr-chaos-diary-" });
+  const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+  const diary = await openDiary(folder, { seed, jobs: Number(values.jobs) });
+  print(`seed ${seed}, ${values.jobs} jobs, diary in ${folder}`);
+  const failedBefore = report.failed;
+  await playChaos(diary, { report, until: Infinity, interrupted: noInterruption });
+  print(sumsOf(diary));
+  if (report.failed === failedBefore) await Deno.remove(folder, { recursive: true });
 }
 
 /** Worlds with one slot and the official runner, each with a repository of its own. */
