@@ -14,7 +14,7 @@ import { checkBurst } from "./burst.ts";
 import { startOfficialRunner } from "./by_official_runner.ts";
 import { prepareProduct, type ProductBase, startProduct } from "./by_product.ts";
 import { checkCleanStop } from "./clean_stop.ts";
-import { checkFurtherPrograms } from "./further_programs.ts";
+import { checkFurtherPrograms, checkPatientPrograms } from "./further_programs.ts";
 import { type Grounds, prepareGrounds } from "./grounds.ts";
 import { bareScenarios } from "./expectations.ts";
 import { checkIdleRequests } from "./idle_requests.ts";
@@ -67,7 +67,11 @@ async function main(): Promise<number> {
     const grounds = await prepareGrounds(peers, stop.signal);
     const only = values.only === undefined ? {} : { only: values.only };
     const stage = { peers, grounds, report, jobProxy, logFolder, only, signal: stop.signal };
-    await stopped(values.official ? official(stage) : product(stage), stop.signal);
+    const patient = values.official || values.only !== undefined
+      ? Promise.resolve()
+      : checkPatientPrograms(peers, { report, signal: stop.signal });
+    const work = Promise.all([values.official ? official(stage) : product(stage), patient]);
+    await stopped(work, stop.signal);
   });
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
   else await Deno.remove(logFolder, { recursive: true });
@@ -174,7 +178,7 @@ async function checkOneRunner(grounds: Grounds, report: Report, when: string): P
  * Rejects with the signal's reason when it has aborted and the work has ended, or has had its time:
  * what the signal stops shall still find its servers.
  */
-async function stopped(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function stopped(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>();
   const timers: ReturnType<typeof setTimeout>[] = [];
   const abort = () => {
