@@ -1,7 +1,12 @@
+import { createKubeAccess, type KubeAccess } from "./kube_access.ts";
 import { run } from "./process.ts";
 
-/** Servers that {@link startPeers} can start. */
-export type PeerName = "gitea" | "nats" | "spire";
+/**
+ * Servers that {@link startPeers} can start. `kube` is kube-apiserver on etcd with RBAC; `fakenode`
+ * stands in for scheduler and kubelet there (it runs no container); `scm` is spire-controller-manager
+ * and needs `kube` and `spire`; `elector` is no server: client-go's contender, installed only.
+ */
+export type PeerName = "gitea" | "nats" | "kube" | "fakenode" | "spire" | "scm" | "elector";
 
 /** Real servers of one test run, on ports and in a folder of their own. */
 export interface Peers extends AsyncDisposable {
@@ -32,6 +37,10 @@ export interface Peers extends AsyncDisposable {
     /** Runs `spire-server ARGS...` on this server and resolves to what it printed. */
     server(args: readonly string[]): Promise<string>;
   };
+  /** Empty strings in it unless `kube` was asked for. */
+  readonly kube: KubeAccess;
+  /** `className` that spire-controller-manager acts on. */
+  readonly scm: { readonly className: string };
   /** Runs a script of the peers folder, e.g. `script("nats.sh", "kill9")`. */
   script(name: string, ...args: readonly string[]): Promise<string>;
 }
@@ -39,8 +48,13 @@ export interface Peers extends AsyncDisposable {
 /** Options of {@link startPeers}. */
 export interface PeersOptions {
   readonly which: readonly PeerName[];
-  /** Further variables of the scripts, e.g. `NATS_EXTRA`. */
+  /** Further variables of the scripts, e.g. `NATS_EXTRA`, `APISERVER_EXTRA`. */
   readonly env?: Readonly<Record<string, string>>;
+  /**
+   * SPIRE attests Pods: the agent asks the kubelet's port of this run (`fakenode`, or a kubelet of the
+   * test). By default when `fakenode` is there.
+   */
+  readonly attestPods?: boolean;
   /** Index for {@link Peers.port} of a proxy that Gitea's ROOT_URL names instead of Gitea itself. */
   readonly rootUrlPort?: number;
   /** Told of what takes long. */
@@ -48,14 +62,40 @@ export interface PeersOptions {
   readonly signal?: AbortSignal;
 }
 
-const programs: Readonly<Record<PeerName, readonly string[]>> = {
-  gitea: ["gitea", "gitea.static", "gitea-runner"],
-  nats: ["nats-server"],
-  spire: ["spire-server", "spire-agent"],
+/** How the scripts install, start and stop a peer. The order of the keys is that of the starts. */
+const known: Readonly<
+  Record<PeerName, {
+    readonly programs: readonly string[];
+    readonly install: readonly string[];
+    /** Null: nothing to start. */
+    readonly stop: "wipe" | "stop" | null;
+  }>
+> = {
+  gitea: {
+    programs: ["gitea", "gitea.static", "gitea-runner"],
+    install: ["gitea", "runner"],
+    stop: "wipe",
+  },
+  nats: { programs: ["nats-server"], install: ["nats"], stop: "wipe" },
+  kube: {
+    programs: ["etcd", "kube-apiserver", "kubectl"],
+    install: ["etcd", "apiserver", "kubectl"],
+    stop: "wipe",
+  },
+  fakenode: { programs: ["deno"], install: ["deno"], stop: "stop" },
+  spire: { programs: ["spire-server", "spire-agent"], install: ["spire"], stop: "wipe" },
+  scm: {
+    programs: ["spire-controller-manager", "../build/scm/crds"],
+    install: ["scm"],
+    stop: "stop",
+  },
+  elector: { programs: ["elector"], install: ["elector"], stop: null },
 };
 
+const peerNames = Object.keys(known) as PeerName[];
+
 /** Offsets from the first of the 40 ports that the scripts count from. */
-const offset = { nats: 20, gitea: 24, free: 25, reservation: 39 };
+const offset = { kubelet: 10, nats: 20, gitea: 24, free: 25, reservation: 39 };
 
 /**
  * Starts real servers with the scripts of the peers folder (`PEERS_DIR`, by default `shared/peers`
@@ -70,6 +110,7 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
   // Executors of other users reach the Workload API socket and the programs in here.
   await Deno.chmod(folder, 0o755);
   const reservation = reservePorts();
+  const which = peerNames.filter((name) => options.which.includes(name));
   const rootUrl = `http://127.1:${
     reservation.first +
     (options.rootUrlPort === undefined ? offset.gitea : offset.free + options.rootUrlPort)
@@ -81,23 +122,31 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
     // Go programs leave out every proxy for `localhost` and addresses written as such: this spelling
     // is a name to them, and to git, curl, Python and Node it is the loopback address.
     GITEA_ROOT_URL: `${rootUrl}/`,
+    ...options.attestPods ?? options.which.includes("fakenode") ? { SPIRE_K8S: "1" } : {},
     ...options.env,
   };
+  // The script lays fakenode's sources there before each start: runs side by side must not meet.
+  const envOf = (name: string) =>
+    name === "fakenode.sh" ? { ...env, PEERS_BUILD: `${folder}/build` } : env;
   const script = async (name: string, ...args: readonly string[]) =>
     (await run("bash", [`${scripts}/${name}`, ...args], {
-      env,
+      env: envOf(name),
       ...options.signal === undefined ? {} : { signal: options.signal },
     })).stdout.trim();
   const stop = async () => {
-    for (const peer of [...options.which].reverse()) {
+    for (const peer of [...which].reverse()) {
+      const { stop } = known[peer];
+      if (stop === null) continue;
       // Not by `script`: an aborted run is stopped too.
-      await run("bash", [`${scripts}/${peer}.sh`, "wipe"], { env }).catch(() => undefined);
+      await run("bash", [`${scripts}/${peer}.sh`, stop], { env: envOf(`${peer}.sh`) })
+        .catch(() => undefined);
     }
     await Deno.remove(folder, { recursive: true }).catch(() => undefined);
     reservation[Symbol.dispose]();
   };
   try {
-    for (const peer of options.which) {
+    for (const peer of which) {
+      if (known[peer].stop === null) continue;
       options.say?.(`starting ${peer}`);
       await script(`${peer}.sh`, "start");
     }
@@ -123,6 +172,15 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
         parentId: "spiffe://example.org/node/test",
         server: (args) => script("spire.sh", "server", ...args),
       },
+      kube: createKubeAccess({
+        present: which.includes("kube"),
+        bin,
+        folder: `${folder}/kube`,
+        port: reservation.first,
+        kubeletPort: reservation.first + offset.kubelet,
+        ...options.signal === undefined ? {} : { signal: options.signal },
+      }),
+      scm: { className: options.env?.["SCM_CLASS"] ?? "test" },
       script,
       [Symbol.asyncDispose]: stop,
     };
@@ -156,14 +214,13 @@ async function install(scripts: string, options: PeersOptions): Promise<{ readon
   const missing: PeerName[] = [];
   for (const peer of options.which) {
     const there = await Promise.all(
-      programs[peer].map((name) => Deno.stat(`${bin}/${name}`).then(() => true, () => false)),
+      known[peer].programs.map((name) => Deno.stat(`${bin}/${name}`).then(() => true, () => false)),
     );
     if (there.includes(false)) missing.push(peer);
   }
   if (missing.length === 0) return { bin };
   options.say?.(`installing ${missing.join(", ")}: this takes several minutes, once`);
-  const what = missing.flatMap((peer) => peer === "gitea" ? ["gitea", "runner"] : [peer]);
-  await run("bash", [`${scripts}/install.sh`, ...what], {
+  await run("bash", [`${scripts}/install.sh`, ...missing.flatMap((peer) => known[peer].install)], {
     ...options.signal === undefined ? {} : { signal: options.signal },
   });
   return { bin };
