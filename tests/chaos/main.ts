@@ -36,11 +36,11 @@ async function main(): Promise<number> {
   const earlier = [...diary.entries];
   const until = performance.now() + number(values.minutes ?? "1440") * 60_000;
   print(`seed ${diary.plan.seed}, ${diary.plan.jobs} jobs, diary in ${diary.folder}`);
-  const interrupted: Interrupted = { close: () => Promise.resolve() };
+  const interrupted: Interrupted = new Set();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     // Nothing may go on running; what was played to its end is in the diary.
     Deno.addSignalListener(signal, () => {
-      interrupted.close().finally(() => Deno.exit(130));
+      Promise.all([...interrupted].map((close) => close())).finally(() => Deno.exit(130));
     });
   }
   const [lane, of] = values.round?.split(":") ?? [];

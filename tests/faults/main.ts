@@ -18,7 +18,7 @@ import { playLanes } from "./lanes.ts";
 import { MUTATIONS } from "./mutations.ts";
 import { playMutations } from "./planted_bugs.ts";
 import { openDiary } from "../chaos/diary.ts";
-import { type Interrupted, playChaos, sumsOf } from "../chaos/play_all.ts";
+import { playChaos, sumsOf } from "../chaos/play_all.ts";
 import { createReport, type Report } from "../e2e/report.ts";
 import { findRunner } from "../../embedded/executor_image.ts";
 import { PARKED, parkedCases, startCases } from "./start_cases.ts";
@@ -26,8 +26,6 @@ import { openWorld, type Runner } from "./world.ts";
 
 const FORGE_LANES = 3;
 const GITEA_LANES = 2;
-/** An interrupted run ends with its children: they are in its group. */
-const noInterruption: Interrupted = { close: () => Promise.resolve() };
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -118,7 +116,7 @@ async function playRandomFaults(
   const diary = await openDiary(folder, { seed, jobs: Number(values.jobs) });
   print(`seed ${seed}, ${values.jobs} jobs, diary in ${folder}`);
   const failedBefore = report.failed;
-  await playChaos(diary, { report, until: Infinity, interrupted: noInterruption });
+  await playChaos(diary, { report, until: Infinity, interrupted: new Set() });
   print(sumsOf(diary));
   if (report.failed === failedBefore) await Deno.remove(folder, { recursive: true });
 }
