@@ -12,6 +12,7 @@ import {
   type UpdateTaskResponse,
   UpdateTaskResponseSchema,
 } from "../proto/gen/runner/v1/messages_pb.ts";
+import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { backoffMs } from "../lib/retry.ts";
@@ -287,7 +288,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
           if (closed) return { kind: "drained" };
           using hold = isHolding() ? clock.timeout(holdUntil - clock.monotonic()) : undefined;
           hold?.signal.addEventListener("abort", () => wake.resolve(), { once: true });
-          await settled(wake.promise, signal);
+          await abortable(wake.promise, signal);
           continue;
         }
         const sent = await send(signal);
@@ -331,16 +332,4 @@ function makeUnfinished(state: TaskState): TaskState {
   state.result = Result.UNSPECIFIED;
   delete state.stoppedAt;
   return state;
-}
-
-/** Waits for `event`; rejects with the signal's reason. */
-async function settled(event: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    await Promise.race([event, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }

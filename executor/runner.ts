@@ -1,3 +1,4 @@
+import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 
@@ -128,7 +129,7 @@ export function startRunner(options: RunnerOptions): Runner {
       await child.stdin.close().catch(() => {});
       // A step that left the group may hold the pipes for ever.
       using patience = options.clock.timeout(PIPES_MS);
-      await settledOr(patience.signal, printing);
+      await abortable(printing, patience.signal).catch(() => {});
     },
   };
 }
@@ -155,11 +156,4 @@ const COLOURS = /\x1b\[[0-9;]*m/g;
 function say(line: string, logger: Logger): void {
   const text = line.replace(COLOURS, "").trim();
   if (text !== "") logger.info("runner says", { line: text.slice(0, MAX_LINE) });
-}
-
-/** Resolves when the work has ended, or when the signal aborts. */
-async function settledOr(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
-  const aborted = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => aborted.resolve(), { once: true });
-  await Promise.race([work, aborted.promise]);
 }

@@ -1,3 +1,4 @@
+import { aborted } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import { EXIT } from "./exit_codes.ts";
 import type { FacadeApi } from "./facade_api.ts";
@@ -98,26 +99,4 @@ export function watchStop(deps: StopDeps): StopWatch {
 
 function whyOf(stop: AbortSignal): string {
   return typeof stop.reason === "string" ? stop.reason : "the executor was asked to end";
-}
-
-/** Resolves when `event` aborts; rejects with the signal's reason. */
-function aborted(event: AbortSignal, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    if (event.aborted) return resolve();
-    const done = () => {
-      event.removeEventListener("abort", onEvent);
-      signal.removeEventListener("abort", onSignal);
-    };
-    const onEvent = () => {
-      done();
-      resolve();
-    };
-    const onSignal = () => {
-      done();
-      reject(signal.reason);
-    };
-    event.addEventListener("abort", onEvent);
-    signal.addEventListener("abort", onSignal);
-  });
 }

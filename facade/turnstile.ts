@@ -1,3 +1,5 @@
+import { abortable } from "../lib/abortable.ts";
+
 /** Lets one through at a time, in the order of arrival. */
 export interface Turnstile {
   /** Runs `task` when it is its turn. Rejects with the signal's reason if that comes before. */
@@ -21,7 +23,7 @@ export function createTurnstile(): Turnstile {
       last = before.then(() => done);
       length++;
       try {
-        await turn(before, signal);
+        await abortable(before, signal);
         return await task();
       } finally {
         length--;
@@ -29,16 +31,4 @@ export function createTurnstile(): Turnstile {
       }
     },
   };
-}
-
-function turn(before: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    before.then(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    });
-  });
 }

@@ -13,3 +13,16 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
     signal.removeEventListener("abort", onAbort);
   }
 }
+
+/** Resolves once `event` has aborted; rejects with the reason of `signal` when that aborts first. */
+export async function aborted(event: AbortSignal, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onEvent = () => resolve();
+  event.addEventListener("abort", onEvent, { once: true });
+  try {
+    if (event.aborted) resolve();
+    await abortable(promise, signal);
+  } finally {
+    event.removeEventListener("abort", onEvent);
+  }
+}

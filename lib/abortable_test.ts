@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { abortable } from "./abortable.ts";
+import { abortable, aborted } from "./abortable.ts";
 
 Deno.test("abortable() gives what the work gives while nobody aborts", async () => {
   const { signal } = new AbortController();
@@ -17,4 +17,17 @@ Deno.test("abortable() rejects with the signal's reason when that comes first, o
   // Nobody waits for it now: this must not become an unhandled rejection.
   work.reject(new Error("too late"));
   await Promise.resolve();
+});
+
+Deno.test("aborted() resolves at the event, and rejects with the signal's reason when that comes first", async () => {
+  const event = new AbortController();
+  const stop = new AbortController();
+  const waiting = aborted(event.signal, stop.signal);
+  event.abort(new Error("it happened"));
+  await waiting;
+  await aborted(event.signal, stop.signal);
+  const never = aborted(new AbortController().signal, stop.signal);
+  stop.abort(new Error("stopped"));
+  await assert.rejects(never, /stopped/);
+  await assert.rejects(aborted(event.signal, stop.signal), /stopped/);
 });
