@@ -3,6 +3,8 @@ import type { IncomingMessage } from "node:http";
 import { Buffer } from "node:buffer";
 import { spiffeIdOf } from "../clients/spiffe/peer.ts";
 import { type Svid, trustDomainOf } from "../clients/spiffe/svid.ts";
+import { readAtMost } from "../lib/bytes.ts";
+import { bareHost } from "../lib/host.ts";
 import type { Secret } from "../lib/secret.ts";
 
 /** One POST to the facade. */
@@ -80,7 +82,7 @@ export function createFacadeLink(svids: SvidHolder, options: FacadeLinkOptions):
         const use = poolFor(svid).use();
         const outgoing = httpsRequest({
           agent: use.agent,
-          host: base.hostname.replace(/^\[|\]$/g, ""),
+          host: bareHost(base.hostname),
           port: base.port === "" ? 443 : Number(base.port),
           method: "POST",
           path: prefix + request.path,
@@ -103,10 +105,11 @@ export function createFacadeLink(svids: SvidHolder, options: FacadeLinkOptions):
         signal.addEventListener("abort", onAbort, { once: true });
         outgoing.on("error", fail);
         outgoing.on("response", (answer) => {
-          readAll(answer, maxBytes).then((body) => {
+          readAtMost(answer, maxBytes).then((body) => {
+            if (body === undefined) throw new Error(`Read answer: more than ${maxBytes} bytes`);
             settle();
             resolve({ status: answer.statusCode ?? 0, headers: flat(answer), body });
-          }, fail);
+          }).catch(fail);
         });
         outgoing.end(Buffer.from(request.body));
       });
@@ -166,18 +169,6 @@ function createPool(svid: Svid, facadeSpiffeId: string): Pool {
       closeIfIdle();
     },
   };
-}
-
-async function readAll(answer: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of answer) {
-    if (!(part instanceof Uint8Array)) continue;
-    size += part.length;
-    if (size > maxBytes) throw new Error(`Read answer: more than ${maxBytes} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts, size);
 }
 
 function flat(answer: IncomingMessage): Record<string, string> {

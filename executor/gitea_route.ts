@@ -1,3 +1,4 @@
+import { bareHost } from "../lib/host.ts";
 import { RPC_PREFIX } from "./facade_api.ts";
 
 /** Where a request of the runner goes. */
@@ -30,7 +31,7 @@ export function createGiteaRoute(giteaUrl: string): GiteaRoute {
   const secure = gitea.protocol === "https:";
   return {
     secure,
-    host: gitea.hostname.replace(/^\[|\]$/g, ""),
+    host: bareHost(gitea.hostname),
     route(method, target) {
       const url = URL.parse(target);
       if (method !== "POST" || url?.origin !== gitea.origin) return { kind: "origin" };

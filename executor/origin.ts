@@ -4,6 +4,7 @@ import {
   request as httpRequest,
   type ServerResponse,
 } from "node:http";
+import { bareHost } from "../lib/host.ts";
 
 /** Passes requests on to where they were going. */
 export interface Origin extends Disposable {
@@ -35,7 +36,7 @@ export function createOrigin(): Origin {
       const url = new URL(target);
       const outgoing = httpRequest({
         agent,
-        host: url.hostname.replace(/^\[|\]$/g, ""),
+        host: bareHost(url.hostname),
         port: url.port === "" ? 80 : Number(url.port),
         method: request.method,
         // As written, not as the URL parser would write it.

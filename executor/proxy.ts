@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Duplex } from "node:stream";
 import { Buffer } from "node:buffer";
 import type { AddressInfo } from "node:net";
+import { readAtMost } from "../lib/bytes.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { GiteaRoute } from "./gitea_route.ts";
 import { createOrigin, type Origin } from "./origin.ts";
@@ -92,7 +93,7 @@ async function handle(
     response.setHeader("connection", "close");
     return write(response, refusal);
   }
-  const body = await readBody(request);
+  const body = await readAtMost(request, MAX_CALL_BYTES);
   if (body === undefined) return write(response, plain(413, "the call is too large"));
   write(response, await deps.service.answer({ method: to.method, header, body }, deps.signal));
 }
@@ -109,18 +110,6 @@ function tunnel(
     logger: deps.logger,
     ...(upstream === undefined ? {} : { upstream }),
   });
-}
-
-/** The body, or undefined when it is over the bound. */
-async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of request) {
-    size += part.length;
-    if (size > MAX_CALL_BYTES) return undefined;
-    parts.push(part);
-  }
-  return Buffer.concat(parts, size);
 }
 
 function write(response: ServerResponse, answer: RunnerAnswer): void {

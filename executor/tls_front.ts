@@ -1,6 +1,7 @@
 import type { GiteaRoute } from "./gitea_route.ts";
 import { endToEnd } from "./origin.ts";
 import { MAX_CALL_BYTES, type RunnerService } from "./runner_service.ts";
+import { readAtMost } from "../lib/bytes.ts";
 import type { Logger } from "../lib/logger.ts";
 
 /** Plays Gitea towards the runner for TLS; the CONNECTs to Gitea end here. */
@@ -55,7 +56,7 @@ async function handle(deps: TlsFrontDeps, request: Request): Promise<Response> {
   };
   const refusal = deps.service.refuse(call);
   if (refusal !== undefined) return new Response(new Uint8Array(refusal.body), refusal);
-  const body = await readBody(request);
+  const body = await readAtMost(request.body ?? [], MAX_CALL_BYTES);
   if (body === undefined) return new Response("the call is too large\n", { status: 413 });
   const answer = await deps.service.answer({ ...call, body }, deps.signal);
   return new Response(new Uint8Array(answer.body), answer);
@@ -81,21 +82,4 @@ function copied(from: Headers): Headers {
     for (const value of [values].flat()) headers.append(name, value);
   }
   return headers;
-}
-
-async function readBody(request: Request): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of request.body ?? []) {
-    size += part.length;
-    if (size > MAX_CALL_BYTES) return undefined;
-    parts.push(part);
-  }
-  const body = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    body.set(part, at);
-    at += part.length;
-  }
-  return body;
 }

@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Buffer } from "node:buffer";
+import { bareHost } from "../lib/host.ts";
 import type { Logger } from "../lib/logger.ts";
 
 /** The runner's side of a CONNECT. */
@@ -28,7 +29,7 @@ export function openTunnel(request: TunnelRequest, options: TunnelOptions): void
     return;
   }
   const port = via.port === "" ? (options.upstream === undefined ? 443 : 80) : Number(via.port);
-  const far = connect({ host: via.hostname.replace(/^\[|\]$/g, ""), port });
+  const far = connect({ host: bareHost(via.hostname), port });
   let joined = false;
   const join = () => {
     joined = true;

@@ -1,6 +1,9 @@
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
+import { readAtMost } from "../lib/bytes.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isObject } from "../lib/json_object.ts";
 import type { Logger } from "../lib/logger.ts";
+import { oneLine } from "../lib/one_line.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import { type Access, EXPIRED } from "./access.ts";
@@ -8,7 +11,7 @@ import type { Caller } from "./caller.ts";
 import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
 
-/** The gate's own calls (docs/architecture.md, "Between gate and facade"). */
+/** What {@link executorCalls} works with. */
 export interface ExecutorCallsDeps {
   readonly registry: Registry;
   readonly events: ExecutorEvents;
@@ -35,8 +38,9 @@ class ProblemError extends Error {
 }
 
 /**
- * Answers `POST /executor/v1/{heartbeat,terminating,exit}`: 204, or problem+json. Never rejects;
- * what goes wrong on our side is 503.
+ * The gate's own calls (docs/architecture.md, "Between gate and facade"): answers
+ * `POST /executor/v1/{heartbeat,terminating,exit}` with 204, or problem+json. Never rejects; what
+ * goes wrong on our side is 503.
  */
 export function executorCalls(
   deps: ExecutorCallsDeps,
@@ -81,7 +85,7 @@ export function executorCalls(
       case "terminating": {
         // The job is over: its executor is ended because of that.
         if (relay !== null && relay.outcome !== null) return;
-        const why = text(body["why"]) || "the executor is being terminated";
+        const why = wordsOf(body["why"]) || "the executor is being terminated";
         relay?.terminating(why);
         return events.terminating(caller.assignment, why);
       }
@@ -92,7 +96,11 @@ export function executorCalls(
         }
         const delivered = body["delivered"] === true;
         if (relay !== null) deps.exited(relay);
-        return events.exited(caller.assignment, { delivered, code, detail: text(body["detail"]) });
+        return events.exited(caller.assignment, {
+          delivered,
+          code,
+          detail: wordsOf(body["detail"]),
+        });
       }
       default:
         throw new ProblemError(404, "no such call");
@@ -130,26 +138,17 @@ async function readJson(request: NodeRequest): Promise<Readonly<Record<string, u
   if (request.headers["content-encoding"] !== undefined) {
     throw new ProblemError(415, "the body must not be compressed");
   }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += chunk.length;
-    if (size > MAX_BODY) throw new ProblemError(413, `the body is over ${MAX_BODY} bytes`);
-    chunks.push(chunk);
-  }
+  const body = await readAtMost(request, MAX_BODY);
+  if (body === undefined) throw new ProblemError(413, `the body is over ${MAX_BODY} bytes`);
   try {
-    const text = await new Blob(chunks.map((c) => new Uint8Array(c))).text();
-    const value: unknown = JSON.parse(text === "" ? "{}" : text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+    const value: unknown = JSON.parse(new TextDecoder().decode(body) || "{}");
+    if (isObject(value)) return value;
   } catch {
     // Told below.
   }
   throw new ProblemError(400, "the body must be a JSON object");
 }
 
-/** Words from outside: bounded, on one line. */
-function text(value: unknown): string {
-  if (typeof value !== "string") return "";
-  // deno-lint-ignore no-control-regex -- they are what is taken out
-  return value.replace(/[\x00-\x1f\x7f]+/g, " ").trim().slice(0, 500);
+function wordsOf(value: unknown): string {
+  return typeof value === "string" ? oneLine(value, 500) : "";
 }

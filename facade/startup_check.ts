@@ -1,6 +1,7 @@
 import http2 from "node:http2";
 import https from "node:https";
 import type { Svid } from "../clients/spiffe/workload_api.ts";
+import { bareHost } from "../lib/host.ts";
 import { deferDestroy } from "../lib/http2_session.ts";
 
 /** What the self test found. */
@@ -97,7 +98,7 @@ function callHttp1({ host, port, svid, nonce }: Target, withCertificate: boolean
   return new Promise((resolve, reject) => {
     const own = withCertificate ? { cert: svid.certificatePem, key: svid.privateKeyPem } : {};
     const request = https.request({
-      host: host.replace(/^\[|\]$/g, ""),
+      host: bareHost(host),
       port,
       path: PATH,
       headers: { [SELF_TEST.header]: nonce, connection: "close" },

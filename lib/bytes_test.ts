@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { concatBytes, sameBytes } from "./bytes.ts";
+import { concatBytes, readAtMost, sameBytes } from "./bytes.ts";
 
 Deno.test("concatBytes() joins views of larger buffers, and nothing", () => {
   const view = new Uint8Array([9, 1, 2, 9]).subarray(1, 3);
@@ -14,4 +14,19 @@ Deno.test("sameBytes() compares length and content", () => {
   assert.equal(sameBytes(Uint8Array.of(1, 2), Uint8Array.of(1, 2)), true);
   assert.equal(sameBytes(Uint8Array.of(1, 2), Uint8Array.of(1, 3)), false);
   assert.equal(sameBytes(Uint8Array.of(1), Uint8Array.of(1, 2)), false);
+});
+
+Deno.test("readAtMost() gives a body that fits, and reads no further into one that does not", async () => {
+  let read = 0;
+  const body = function* () {
+    for (const part of [Uint8Array.of(1, 2), Uint8Array.of(3), Uint8Array.of(4)]) {
+      read++;
+      yield part;
+    }
+  };
+  assert.deepEqual(await readAtMost(body(), 4), Uint8Array.of(1, 2, 3, 4));
+  read = 0;
+  assert.equal(await readAtMost(body(), 2), undefined);
+  assert.equal(read, 2);
+  assert.deepEqual(await readAtMost([], 0), new Uint8Array());
 });
