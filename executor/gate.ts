@@ -2,6 +2,7 @@ import type { SvidSource } from "../clients/spiffe/workload_api.ts";
 import { taskIdOf } from "../controller/model/ids.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import { randomHex } from "../lib/random_hex.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import { EXIT, type Outcome } from "./exit_codes.ts";
 import { createFacadeApi } from "./facade_api.ts";
@@ -272,8 +273,4 @@ async function endOrphans(
     await options.clock.sleep(ORPHANS_MS, options.signal);
     if (options.outbox.cancelled) await runner.endOrphans();
   }
-}
-
-function randomHex(bytes: number): string {
-  return crypto.getRandomValues(new Uint8Array(bytes)).toHex();
 }

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { deferDestroy } from "../lib/http2_session.ts";
 import type { Logger } from "../lib/logger.ts";
+import { randomHex } from "../lib/random_hex.ts";
 import { retryForever } from "../lib/retry.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import {
@@ -127,7 +128,7 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
   });
   const authenticator = createAuthenticator(deps);
   const limits = createPeerLimits(clock, options.limits ?? DEFAULT_LIMITS);
-  const nonce = crypto.getRandomValues(new Uint8Array(16)).toHex();
+  const nonce = randomHex(16);
   let declared: string | null = null;
 
   const judged = new WeakMap<NodeRequest, Access>();

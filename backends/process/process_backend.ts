@@ -7,6 +7,7 @@ import {
 import type { BackendName, ExecutorName } from "../../controller/model/ids.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { randomHex } from "../../lib/random_hex.ts";
 import { boundOutput, endingOf } from "./endings.ts";
 import { type Creator, discardFolder, listFolders, setMarker, sweepHidden } from "./folder.ts";
 import { isAbandoned, makeExecutor, type Making, readMade } from "./making.ts";
@@ -60,7 +61,7 @@ interface Seen {
 export function createProcessBackend(options: ProcessBackendOptions): Backend & AsyncDisposable {
   const { name: backend, clock, identity, userIds } = options;
   const logger = options.logger.child({ backend });
-  const { graceMs = 5000, pollMs = 250, randomId = defaultRandomId } = options;
+  const { graceMs = 5000, pollMs = 250, randomId = () => randomHex(16) } = options;
   if (options.command.length === 0) {
     throw new TypeError("Cannot make executors: no command is given");
   }
@@ -272,8 +273,4 @@ function toBackendError(action: string, error: unknown): BackendError {
   return new BackendError(refused ? "refused" : "unavailable", `${action}: ${why}`, {
     cause: error,
   });
-}
-
-function defaultRandomId(): string {
-  return crypto.getRandomValues(new Uint8Array(16)).toHex();
 }

@@ -1,6 +1,7 @@
 import type { Result } from "../../controller/model/reason.ts";
 import { fromWireResult, toWireResult } from "../../controller/settle.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { randomHex } from "../../lib/random_hex.ts";
 import type {
   DeclareRequest,
   FetchTaskRequest,
@@ -271,8 +272,4 @@ function queued(
     outputs: {},
     sealed: false,
   };
-}
-
-function randomHex(bytes: number): string {
-  return crypto.getRandomValues(new Uint8Array(bytes)).toHex();
 }

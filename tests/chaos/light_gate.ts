@@ -11,6 +11,7 @@ import { createRowSpool } from "../../executor/row_spool.ts";
 import { createRunnerService } from "../../executor/runner_service.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { randomHex } from "../../lib/random_hex.ts";
 import { createTaskGroup } from "../../lib/task_group.ts";
 import { runLightJob, type RunnerRpc } from "./light_job.ts";
 
@@ -142,8 +143,4 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
   killed.throwIfAborted();
   await heartbeat.exit(outcome, { claimed: handedOver, over: killed });
   return outcome;
-}
-
-function randomHex(bytes: number): string {
-  return crypto.getRandomValues(new Uint8Array(bytes)).toHex();
 }
