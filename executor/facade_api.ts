@@ -8,9 +8,10 @@ import {
 } from "../proto/gen/runner/v1/messages_pb.ts";
 import { fromBinary, toBinary } from "../proto/runtime.ts";
 import type { Clock } from "../lib/clock.ts";
+import { ownProperty } from "../lib/json_object.ts";
 import { errorText } from "./json_logger.ts";
 import { type FacadeAnswer, FacadeError, type FacadeLink } from "./facade_link.ts";
-import type { ReportSender, Sent } from "./report_sender.ts";
+import type { Call, ReportSender, Sent } from "./report_sender.ts";
 
 /** Below the facade's and Gitea's URL. */
 export const RPC_PREFIX = "/api/actions";
@@ -25,10 +26,6 @@ const FOR_GOOD = new Set([
   "failed_precondition",
   "invalid_argument",
 ]);
-
-interface Call {
-  readonly signal: AbortSignal;
-}
 
 /** The answer to one RPC: raw protobuf with the headers that came with it, or an error by its code. */
 export type RpcAnswer = Sent<
@@ -132,16 +129,14 @@ function refusal(answer: FacadeAnswer): Exclude<Sent<never>, { kind: "accepted" 
   };
 }
 
-function errorOf(text: string): { code: string; message: string } {
+function errorOf(text: string): { readonly code: string; readonly message: string } {
   try {
-    const value: unknown = JSON.parse(text);
-    const field = (name: string) => {
-      const found = typeof value === "object" && value !== null
-        ? Object.entries(value).find(([key]) => key === name)?.[1]
-        : undefined;
-      return typeof found === "string" ? found : "";
+    const error: unknown = JSON.parse(text);
+    const said = (name: string) => {
+      const words = ownProperty(error, name);
+      return typeof words === "string" ? words : "";
     };
-    return { code: field("code"), message: field("message") || field("detail") || field("title") };
+    return { code: said("code"), message: said("message") || said("detail") || said("title") };
   } catch {
     return { code: "", message: text.slice(0, 200) };
   }

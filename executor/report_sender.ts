@@ -21,6 +21,7 @@ export interface ReportSender {
   updateTask(request: UpdateTaskRequest, call: Call): Promise<Sent<UpdateTaskResponse>>;
 }
 
-interface Call {
+/** Ends a call. */
+export interface Call {
   readonly signal: AbortSignal;
 }

@@ -1,3 +1,4 @@
+import { sameBytes } from "../lib/bytes.ts";
 import type { Clock } from "../lib/clock.ts";
 import { toBinary } from "../proto/runtime.ts";
 import { type Task, TaskSchema } from "../proto/gen/runner/v1/messages_pb.ts";
@@ -195,7 +196,5 @@ export function createRegistry(deps: RegistryDeps): Registry {
 }
 
 function sameTask(a: Task, b: Task): boolean {
-  if (a === b) return true;
-  const [x, y] = [toBinary(TaskSchema, a), toBinary(TaskSchema, b)];
-  return x.length === y.length && x.every((byte, i) => byte === y[i]);
+  return a === b || sameBytes(toBinary(TaskSchema, a), toBinary(TaskSchema, b));
 }

@@ -1,5 +1,6 @@
 import { type BackendName, isBackendName } from "../../controller/model/ids.ts";
-import { encodeMeta, isRecord, type Meta, parseMeta } from "./meta.ts";
+import { isObject } from "../../lib/json_object.ts";
+import { encodeMeta, type Meta, parseMeta } from "./meta.ts";
 import type { ProcessRef } from "./proc.ts";
 
 /**
@@ -252,7 +253,7 @@ function parseCreator(text: string | undefined): Creator | undefined {
   if (text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    if (!isRecord(value) || !isRecord(value["process"])) return undefined;
+    if (!isObject(value) || !isObject(value["process"])) return undefined;
     const { backend, instance, bootId } = value;
     const { pid, startTime } = value["process"];
     if (!isBackendName(backend) || typeof instance !== "string") return undefined;

@@ -1,5 +1,6 @@
 import type { Metadata } from "../../controller/backend.ts";
 import { type BackendName, isBackendName } from "../../controller/model/ids.ts";
+import { isObject } from "../../lib/json_object.ts";
 import type { ProcessRef } from "./proc.ts";
 
 /** What `meta.json` holds: written once, before the executor gets its environment. No capability. */
@@ -31,12 +32,12 @@ export function parseMeta(text: string): Meta | undefined {
   } catch {
     return undefined;
   }
-  if (!isRecord(value) || value["version"] !== VERSION) return undefined;
+  if (!isObject(value) || value["version"] !== VERSION) return undefined;
   const { name, backend, uid, process, bootId, userId, createdAt, metadata } = value;
   if (typeof name !== "string" || !isBackendName(backend) || typeof uid !== "string") return;
   if (typeof bootId !== "string" || typeof createdAt !== "number") return;
   if (userId !== null && typeof userId !== "number") return;
-  if (!isRecord(process) || !isRecord(metadata)) return;
+  if (!isObject(process) || !isObject(metadata)) return;
   const { pid, startTime } = process;
   const { labels, annotations } = metadata;
   if (typeof pid !== "number" || typeof startTime !== "string") return;
@@ -66,11 +67,6 @@ export function prefixOf(metadata: Metadata): string | undefined {
   return key?.slice(0, -"/runner".length);
 }
 
-/** True for a JSON object. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isStrings(value: unknown): value is Readonly<Record<string, string>> {
-  return isRecord(value) && Object.values(value).every((part) => typeof part === "string");
+  return isObject(value) && Object.values(value).every((part) => typeof part === "string");
 }
