@@ -1,0 +1,83 @@
+import { createLeaseElector, type LeaseElector } from "../../controller/lease_elector.ts";
+import { DEFAULT_LEASE_TIMES } from "../../controller/lease_rules.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { silentLogger } from "../../lib/logger.ts";
+import type { FakeLeaseServer, Route } from "../fakes/lease_server.ts";
+import { createProcessClock, type ProcessClock } from "../fakes/process_clock.ts";
+
+/** One process that contends for the Lease. */
+export interface Contender {
+  readonly self: string;
+  readonly elector: LeaseElector;
+  readonly clock: ProcessClock;
+  readonly lost: readonly string[];
+  /** True between acquire() and the end of hold(). */
+  holds(): boolean;
+  /** Whether check() lets it act; asked of a frozen one, too: it could be woken right now. */
+  acts(): boolean;
+  /** SIGKILL: nothing is given back. What is under way goes on. */
+  kill(): void;
+  /** A clean stop. */
+  stop(): Promise<void>;
+}
+
+/** Starts a {@link Contender} that tries at once. */
+export function contend(
+  { clock: base, server }: { readonly clock: Clock; readonly server: FakeLeaseServer },
+  self: string,
+  options: {
+    readonly route?: (write: boolean) => Route;
+    readonly random?: () => number;
+    readonly address?: string | null;
+  } = {},
+): Contender {
+  const clock = createProcessClock(base);
+  const stopping = new AbortController();
+  const lost: string[] = [];
+  let holds = false;
+  let dead = false;
+  const elector = createLeaseElector({
+    store: server.seenBy(clock, options.route),
+    clock,
+    random: options.random ?? (() => 0.5),
+    logger: silentLogger,
+    self,
+    addressAnnotation: "ci.ddupan.top/admin",
+    address: options.address ?? null,
+    onLost: (detail) => void lost.push(detail),
+  }, DEFAULT_LEASE_TIMES);
+  const run = async () => {
+    await elector.acquire(stopping.signal);
+    holds = true;
+    await elector.hold(stopping.signal);
+    holds = false;
+  };
+  const running = run().catch((error) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  return {
+    self,
+    elector,
+    clock,
+    lost,
+    holds: () => holds && !dead,
+    acts() {
+      if (dead) return false;
+      try {
+        elector.check();
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    kill() {
+      dead = true;
+      clock.freeze();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+      await elector[Symbol.asyncDispose]();
+    },
+  };
+}
