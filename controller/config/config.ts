@@ -16,6 +16,18 @@ export type SpiffeVolume =
   | { readonly kind: "host_path"; readonly directory: string }
   | { readonly kind: "none" };
 
+/** How to reach the API server of Kubernetes. */
+export type KubernetesAccess =
+  /** The current context of a kubeconfig file. */
+  | { readonly kind: "kubeconfig"; readonly path: string }
+  /** The service account of this Pod; `directory` holds `token` and `ca.crt`. */
+  | {
+    readonly kind: "service_account";
+    readonly host: string;
+    readonly port: number;
+    readonly directory: string;
+  };
+
 /**
  * The resolved configuration: frozen, complete, checked. In the embedded profile the parts that are
  * `null` are supplied on this machine by `embedded/`.
@@ -101,6 +113,8 @@ export interface Config {
   readonly metadataPrefix: string;
   readonly executorCapabilities: readonly string[];
   readonly leaderElection: "kubernetes" | "none";
+  /** Null where neither Pods nor the election need it. */
+  readonly kubernetes: KubernetesAccess | null;
   readonly hostname: string;
   readonly maxWaitMs: number;
   readonly stateDir: string;

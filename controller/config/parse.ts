@@ -1,5 +1,6 @@
 import { adminOf, leaderOf, logOf } from "./parse_admin.ts";
 import { backendsOf, podOf, vmLabelOf, vmOf } from "./parse_backends.ts";
+import { kubernetesOf } from "./parse_kubernetes.ts";
 import { giteaOf, natsOf } from "./parse_servers.ts";
 import { capabilityKeysOf, facadeOf, spiffeOf } from "./parse_identity.ts";
 import type { Basics } from "./basics.ts";
@@ -55,6 +56,7 @@ export function parseConfig(
   const basics: Basics = { profile, executors, components: componentsOf(reader) };
   const gitea = giteaOf(reader, basics);
   const backends = backendsOf(reader, basics);
+  const leader = leaderOf(reader, basics, machine.hostname);
   const config: Omit<Config, "effective"> = {
     profile,
     executors,
@@ -82,7 +84,8 @@ export function parseConfig(
       allowed: "words separated by commas",
       parse: words,
     }) ?? [],
-    ...leaderOf(reader, basics, machine.hostname),
+    ...leader,
+    kubernetes: kubernetesOf(reader, { ...basics, ...leader }, machine.readFile),
     maxWaitMs: reader.value("MAX_WAIT", "2h", {
       allowed: "a duration such as 2h, 90m or 1h30m, at most 720h",
       parse: duration,

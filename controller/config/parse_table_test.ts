@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import type { Config } from "./config.ts";
 import { type Env, faults, KEY, ok, UUID } from "../../tests/support/config_env.ts";
 
+/** What makes an API server needed, without executors that need one. */
+const ELECTED: Env = { LEADER_ELECTION: "kubernetes", HOSTNAME: "c-0" };
+
 /** Variable, refused values, accepted values with what becomes of them. */
 const TABLE: readonly {
   readonly name: string;
@@ -288,9 +291,50 @@ const TABLE: readonly {
   },
   {
     name: "LEADER_ELECTION",
-    env: { HOSTNAME: "c-0" },
+    env: { HOSTNAME: "c-0", KUBECONFIG: "/file" },
     refused: [],
     accepted: [["kubernetes", (c) => c.leaderElection, "kubernetes"]],
+  },
+  {
+    name: "KUBECONFIG",
+    env: ELECTED,
+    refused: ["/absent"],
+    accepted: [["/file", (c) => c.kubernetes, { kind: "kubeconfig", path: "/file" }]],
+  },
+  {
+    name: "KUBERNETES_SERVICE_HOST",
+    env: ELECTED,
+    refused: ["a b", "https://10.0.0.1", "/", "10.0.0.1/x"],
+    accepted: [
+      ["10.96.0.1", (c) => c.kubernetes, {
+        kind: "service_account",
+        host: "10.96.0.1",
+        port: 443,
+        directory: "/var/run/secrets/kubernetes.io/serviceaccount",
+      }],
+      ["fd00::1", (c) => c.kubernetes?.kind, "service_account"],
+      ["::1", (c) => c.kubernetes?.kind, "service_account"],
+    ],
+  },
+  {
+    name: "KUBERNETES_SERVICE_PORT",
+    env: { ...ELECTED, KUBERNETES_SERVICE_HOST: "h" },
+    refused: ["0", "65536", "https"],
+    accepted: [[
+      "6443",
+      (c) => c.kubernetes?.kind === "service_account" && c.kubernetes.port,
+      6443,
+    ]],
+  },
+  {
+    name: "KUBERNETES_SERVICE_ACCOUNT_DIR",
+    env: { ...ELECTED, KUBERNETES_SERVICE_HOST: "h" },
+    refused: ["relative/dir"],
+    accepted: [[
+      "/run/sa/",
+      (c) => c.kubernetes?.kind === "service_account" && c.kubernetes.directory,
+      "/run/sa",
+    ]],
   },
   {
     name: "MAX_WAIT",

@@ -68,6 +68,7 @@ Deno.test("parseConfig() supplies everything on this machine when nothing is set
     metadataPrefix: "ci.ddupan.top",
     executorCapabilities: [],
     leaderElection: "none",
+    kubernetes: null,
     hostname: "laptop",
     maxWaitMs: 7_200_000,
     stateDir: ".state",
@@ -115,6 +116,7 @@ Deno.test("parseConfig() reports every missing part of production at once with t
     "GITEA_RUNNER_UUID is required",
     "GITEA_URL is required",
     "HOSTNAME is required for scheduler leader election",
+    "KUBECONFIG or KUBERNETES_SERVICE_HOST is required for pod-worker",
     "NATS_URL is required",
     "OPENSANDBOX_API is required for vm-worker",
     "OPENSANDBOX_API_KEY is required for vm-worker",
@@ -124,6 +126,31 @@ Deno.test("parseConfig() reports every missing part of production at once with t
     "TRUST_DOMAIN is required",
   ]);
   assert.ok(found.every((fault) => fault.given === "nothing" && fault.allowed !== ""));
+});
+
+Deno.test("parseConfig() prefers KUBECONFIG to the service account of the Pod", () => {
+  const config = ok({ ...PRODUCTION, KUBECONFIG: "/etc/kubeconfig" }, { "/etc/kubeconfig": "x" });
+  assert.deepEqual(config.kubernetes, { kind: "kubeconfig", path: "/etc/kubeconfig" });
+});
+
+Deno.test("parseConfig() looks for an API server only where Pods or the election need it", () => {
+  const here = { KUBECONFIG: "/absent", KUBERNETES_SERVICE_HOST: "a b" };
+  assert.equal(ok(here).kubernetes, null);
+  const vmOnly = {
+    ...without("POD_EXECUTOR_IMAGE", "SPIRE_AGENT_ID"),
+    COMPONENTS: "scheduler,vm-worker",
+    LEADER_ELECTION: "none",
+  };
+  assert.equal(ok({ ...vmOnly, ...here }).kubernetes, null);
+  const messages = (env: Env) => faults(env).map(({ message }) => message);
+  assert.deepEqual(
+    messages({ ...vmOnly, LEADER_ELECTION: "kubernetes", KUBERNETES_SERVICE_HOST: undefined }),
+    ["KUBECONFIG or KUBERNETES_SERVICE_HOST is required for LEADER_ELECTION=kubernetes"],
+  );
+  assert.deepEqual(
+    messages({ ...without("KUBERNETES_SERVICE_HOST"), LEADER_ELECTION: "none" }),
+    ["KUBECONFIG or KUBERNETES_SERVICE_HOST is required for pod-worker"],
+  );
 });
 
 Deno.test("parseConfig() names each missing variable of the facade when only some are there", () => {

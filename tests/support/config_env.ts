@@ -23,6 +23,8 @@ export const PRODUCTION: Readonly<Record<string, string>> = {
   OPENSANDBOX_API: "http://opensandbox:8080",
   OPENSANDBOX_API_KEY: "sandbox-key",
   HOSTNAME: "controller-0",
+  KUBERNETES_SERVICE_HOST: "10.96.0.1",
+  KUBERNETES_SERVICE_PORT: "443",
 };
 
 /** A machine that has these files. */

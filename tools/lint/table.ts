@@ -40,6 +40,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@connectrpc/connect-web": ["clients/connect/"],
   "nats": ["clients/nats/"],
   "@grpc/grpc-js": ["clients/grpc/"],
+  "@kubernetes/client-node": ["clients/kubernetes/"],
   "@peculiar/x509": ["clients/x509/"],
   "@logtape/logtape": ["clients/logtape/"],
   "prom-client": ["clients/prometheus/"],

@@ -1,0 +1,223 @@
+import type * as k8s from "@kubernetes/client-node";
+import type { KubernetesAccess } from "../../controller/config/config.ts";
+import { noRecorder, type Recorder } from "../../controller/recorder.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type Logger, silentLogger } from "../../lib/logger.ts";
+import { createCredentials } from "./credentials.ts";
+import { KubernetesError } from "./error.ts";
+import { kubeconfigReader } from "./kubeconfig.ts";
+import { serviceAccountReader } from "./material.ts";
+import { createWatchkeeper, type KubernetesStatus } from "./status.ts";
+import { createTransport, late, malformed, Refused, type Transport } from "./transport.ts";
+import { createTurns } from "./turns.ts";
+import { listAndWatch, type WatchEvent, type WatchTarget } from "./watch.ts";
+
+/** Options of the generated methods, their last argument: carries signal and content type of a call. */
+export type CallOptions = k8s.ConfigurationOptions<k8s.ObservableMiddleware>;
+
+/** How one call is made. */
+export interface Call {
+  readonly signal: AbortSignal;
+  /** For everything that `run` does, waiting for its turn included; 10 s by default. */
+  readonly timeoutMs?: number;
+  /** What a PATCH holds; without it the server would read JSON Patch. */
+  readonly patch?: "merge" | "strategic" | "json" | "apply";
+}
+
+/**
+ * The API server, by generated API classes over connections that are shared. Give the elector one of
+ * its own, so that no burst of other calls holds up the renewal of its lease.
+ */
+export interface Kubernetes extends AsyncDisposable {
+  readonly core: k8s.CoreV1Api;
+  readonly coordination: k8s.CoordinationV1Api;
+  readonly customObjects: k8s.CustomObjectsApi;
+  readonly events: k8s.EventsV1Api;
+  readonly authorization: k8s.AuthorizationV1Api;
+  readonly authentication: k8s.AuthenticationV1Api;
+  /**
+   * Runs `run` with options that it must pass on to each generated method that it calls. Rejects with
+   * the signal's reason when the caller aborts, otherwise with a {@link KubernetesError}, whose message
+   * begins with `action` (`Create Pod "x"`). What `run` throws itself is passed on.
+   */
+  call<T>(action: string, run: (options: CallOptions) => Promise<T>, call: Call): Promise<T>;
+  /**
+   * Lists and then watches until `signal` aborts; see `watch.ts`. Objects come as plain JSON (times are
+   * strings there, where generated methods give `Date`).
+   */
+  listAndWatch<T>(
+    target: WatchTarget<T>,
+    options: { readonly signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent<T>, void>;
+  status(): KubernetesStatus;
+}
+
+/** What {@link createKubernetes} needs. */
+export interface KubernetesOptions {
+  readonly clock: Clock;
+  readonly logger?: Logger;
+  readonly random?: () => number;
+  readonly recorder?: Pick<Recorder, "watchEvent">;
+  /** Calls under way at a time, each on a connection; others wait in order. Watches do not count. */
+  readonly maxCalls?: number;
+  readonly userAgent?: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+const DEFAULT_MAX_CALLS = 16;
+const PATCH_TYPES = {
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  json: "application/json-patch+json",
+  apply: "application/apply-patch+yaml",
+} as const;
+
+/**
+ * Makes {@link Kubernetes}; speaks with nobody yet. Loads the client library here and not before, which
+ * costs some 90 MiB. Rejects when the credentials cannot be read.
+ */
+export async function createKubernetes(
+  access: KubernetesAccess,
+  options: KubernetesOptions,
+): Promise<Kubernetes> {
+  const { clock, logger = silentLogger, random = Math.random, recorder = noRecorder } = options;
+  const library = await import("@kubernetes/client-node");
+  const read = access.kind === "service_account"
+    ? serviceAccountReader(access)
+    : kubeconfigReader(access.path, library.loadYaml);
+  const credentials = await createCredentials(read, { clock, logger });
+  const userAgent = options.userAgent ?? "gitea-dynamic-runner";
+  const transport = await createTransport(credentials, { clock, userAgent });
+  const turns = createTurns(options.maxCalls ?? DEFAULT_MAX_CALLS);
+  const keeper = createWatchkeeper(clock);
+  const configuration = configurationOf(library, transport);
+  const closing = new AbortController();
+  const apis = new Map<unknown, unknown>();
+  const api = <T extends k8s.ApiType>(type: new (configuration: k8s.Configuration) => T): T => {
+    const known = apis.get(type);
+    if (known instanceof type) return known;
+    const made = new type(configuration);
+    apis.set(type, made);
+    return made;
+  };
+
+  const judge = (action: string, error: unknown, deadline: AbortSignal, ms: number) => {
+    const failure = error instanceof Refused
+      ? error.failure
+      : deadline.aborted
+      ? late(ms)
+      : error instanceof SyntaxError
+      ? malformed("broken JSON")
+      : null;
+    if (failure === null) return error;
+    const judged = new KubernetesError(action, failure, { cause: error });
+    if (judged.retryable || judged.status === 401) keeper.failed(judged);
+    else keeper.ok();
+    return judged;
+  };
+
+  const call: Kubernetes["call"] = async (action, run, { signal, patch, timeoutMs }) => {
+    const ms = timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    signal.throwIfAborted();
+    closing.signal.throwIfAborted();
+    using deadline = clock.timeout(ms);
+    const stop = AbortSignal.any([signal, closing.signal, deadline.signal]);
+    try {
+      using _turn = await turns.take(stop);
+      const type = patch === undefined ? null : PATCH_TYPES[patch];
+      const result = await run(callOptions(library, stop, type));
+      keeper.ok();
+      return result;
+    } catch (error) {
+      signal.throwIfAborted();
+      closing.signal.throwIfAborted();
+      throw judge(action, error, deadline.signal, ms);
+    }
+  };
+
+  return {
+    get core() {
+      return api(library.CoreV1Api);
+    },
+    get coordination() {
+      return api(library.CoordinationV1Api);
+    },
+    get customObjects() {
+      return api(library.CustomObjectsApi);
+    },
+    get events() {
+      return api(library.EventsV1Api);
+    },
+    get authorization() {
+      return api(library.AuthorizationV1Api);
+    },
+    get authentication() {
+      return api(library.AuthenticationV1Api);
+    },
+    call,
+    listAndWatch: (target, { signal }) =>
+      listAndWatch(target, {
+        signal: AbortSignal.any([signal, closing.signal]),
+        transport,
+        clock,
+        random,
+        logger,
+        recorder,
+        keeper,
+      }),
+    status: () => keeper.status(),
+    [Symbol.asyncDispose]() {
+      closing.abort(new DOMException("The Kubernetes client is closed", "AbortError"));
+      transport[Symbol.dispose]();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Generated classes over our transport; credentials are the transport's, too. */
+function configurationOf(library: typeof k8s, transport: Transport): k8s.Configuration {
+  return library.createConfiguration({
+    baseServer: new library.ServerConfiguration(transport.server, {}),
+    httpApi: library.wrapHttpLibrary({
+      async send(context) {
+        const signal = context.getSignal();
+        if (signal === undefined) {
+          throw new TypeError("Call the API server: pass the options of call() to the method");
+        }
+        const body = context.getBody();
+        const { status, headers, text } = await transport.exchange({
+          method: context.getHttpMethod(),
+          url: context.getUrl(),
+          headers: context.getHeaders(),
+          ...typeof body === "string" ? { body } : {},
+        }, signal);
+        if (!headers.get("content-type")?.includes("json")) {
+          throw new Refused(malformed(`no JSON but "${headers.get("content-type") ?? ""}"`));
+        }
+        return new library.ResponseContext(status, Object.fromEntries(headers), {
+          text: () => Promise.resolve(text),
+          binary: () => Promise.reject(new TypeError("Read binary data: the API has none")),
+          stream: () => null,
+        });
+      },
+    }),
+  });
+}
+
+function callOptions(
+  library: typeof k8s,
+  signal: AbortSignal,
+  contentType: string | null,
+): CallOptions {
+  return {
+    middlewareMergeStrategy: "append",
+    middleware: [{
+      pre(context) {
+        context.setSignal(signal);
+        if (contentType !== null) context.setHeaderParam("Content-Type", contentType);
+        return new library.Observable(Promise.resolve(context));
+      },
+      post: (context) => new library.Observable(Promise.resolve(context)),
+    }],
+  };
+}

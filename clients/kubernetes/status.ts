@@ -1,0 +1,76 @@
+import type { Clock } from "../../lib/clock.ts";
+
+/** How the API server has answered lately. Times are milliseconds since the epoch. */
+export interface KubernetesStatus {
+  /** `degraded`: a call failed or a watch is interrupted, but a call succeeded less than 10 s ago. */
+  readonly state: "unknown" | "up" | "degraded" | "down";
+  readonly since: number;
+  /** Kept for a minute after things went well again; null if there is none. */
+  readonly lastError: string | null;
+  readonly lastOkAt: number | null;
+}
+
+/** Takes what calls and watches meet. */
+export interface KubernetesWatchkeeper {
+  /** The server answered, if only by refusing one request. */
+  ok(): void;
+  failed(error: Error): void;
+  /** The watch of `source` cannot go on now; null = it goes on again. */
+  interrupted(source: string, error: Error | null): void;
+  status(): KubernetesStatus;
+}
+
+const FRESH_MS = 10_000;
+const KEEP_ERROR_MS = 60_000;
+
+/** Makes a {@link KubernetesWatchkeeper}. */
+export function createWatchkeeper(clock: Clock): KubernetesWatchkeeper {
+  const start = clock.now();
+  const interrupted = new Map<string, { readonly since: number; readonly text: string }>();
+  let okAt: number | null = null;
+  let healthySince = start;
+  let failingSince: number | null = null;
+  let error: { readonly text: string; readonly at: number } | null = null;
+
+  return {
+    ok() {
+      const now = clock.now();
+      if (okAt === null || failingSince !== null) healthySince = now;
+      failingSince = null;
+      okAt = now;
+    },
+    failed({ message }) {
+      failingSince ??= clock.now();
+      error = { text: message, at: clock.now() };
+    },
+    interrupted(source, reason) {
+      const now = clock.now();
+      const known = interrupted.get(source);
+      if (reason === null) {
+        if (known === undefined) return;
+        interrupted.delete(source);
+        error = { text: known.text, at: now };
+        if (interrupted.size === 0) healthySince = now;
+      } else {
+        interrupted.set(source, { since: known?.since ?? now, text: reason.message });
+      }
+    },
+    status() {
+      const now = clock.now();
+      const [broken] = interrupted.values();
+      const fresh = failingSince !== null || (error !== null && now - error.at < KEEP_ERROR_MS);
+      const lastError = (fresh ? error?.text : undefined) ?? broken?.text ?? null;
+      const common = { lastError, lastOkAt: okAt };
+      if (failingSince !== null && now >= (okAt ?? -Infinity) + FRESH_MS) {
+        return { state: "down", since: Math.max((okAt ?? 0) + FRESH_MS, failingSince), ...common };
+      }
+      if (failingSince !== null || broken !== undefined) {
+        const since = Math.min(failingSince ?? Infinity, broken?.since ?? Infinity);
+        return { state: "degraded", since, ...common };
+      }
+      return okAt === null
+        ? { state: "unknown", since: start, ...common }
+        : { state: "up", since: healthySince, ...common };
+    },
+  };
+}

@@ -1,0 +1,223 @@
+import type { Clock } from "../../lib/clock.ts";
+import {
+  type Answer,
+  failureOfAnswer,
+  failureOfTransport,
+  isCertificateFailure,
+} from "./answer.ts";
+import { type ConnectionUse, createConnections } from "./connections.ts";
+import type { Credentials } from "./credentials.ts";
+import type { Failure } from "./error.ts";
+import type { Material } from "./material.ts";
+
+/** One request at the API server. */
+export interface Request {
+  readonly method: string;
+  /** Absolute URL, or a path with its query. */
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** An answer whose body is read as it comes. Dispose it, or its connection stays in use. */
+export interface OpenAnswer extends AsyncDisposable {
+  readonly body: ReadableStream<Uint8Array>;
+  /** Says that this connection went silent, so that new calls get new ones. */
+  suspect(): void;
+}
+
+/** HTTP to one API server, with its credentials. */
+export interface Transport extends Disposable {
+  /** The server's base URL. */
+  readonly server: string;
+  /**
+   * A whole answer of status 200-299. Rejects with {@link Refused} for any other outcome, with the
+   * signal's reason when it aborts.
+   */
+  exchange(request: Request, signal: AbortSignal): Promise<Answer>;
+  /** An answer of status 200-299 once its head is there, not later than `headMs`; rejects likewise. */
+  open(request: Request, options: { signal: AbortSignal; headMs: number }): Promise<OpenAnswer>;
+}
+
+/** Why a request did not succeed; {@link KubernetesError} adds what was being done. */
+export class Refused extends Error {
+  override readonly name = "Refused";
+  /** What is known of it. */
+  readonly failure: Failure;
+
+  constructor(failure: Failure, options?: { readonly cause?: unknown }) {
+    super(failure.detail, options);
+    this.failure = failure;
+  }
+}
+
+/** Largest answer that is read whole: several thousand Pods. */
+const MAX_ANSWER_BYTES = 64 * 2 ** 20;
+/** A refusal is a short `Status`; more is a proxy's page. */
+const MAX_REFUSAL_BYTES = 64 * 2 ** 10;
+
+interface Head {
+  readonly response: Response;
+  readonly use: ConnectionUse;
+  readonly material: Material;
+}
+
+/** Makes a {@link Transport}; opens no connection before the first request. */
+export async function createTransport(
+  credentials: Credentials,
+  { clock, userAgent }: { readonly clock: Clock; readonly userAgent: string },
+): Promise<Transport> {
+  const connections = createConnections();
+  const { server } = await credentials.current();
+
+  const once = async (request: Request, material: Material, signal: AbortSignal) => {
+    const use = connections.use(material);
+    try {
+      const headers = new Headers(request.headers);
+      headers.set("user-agent", userAgent);
+      if (!headers.has("accept")) headers.set("accept", "application/json");
+      if (material.token !== null) {
+        headers.set("authorization", `Bearer ${material.token.reveal()}`);
+      }
+      // A server may have a path of its own, as behind Rancher.
+      const url = request.url.startsWith("/") ? server + request.url : request.url;
+      const response = await fetch(url, {
+        method: request.method,
+        headers,
+        body: request.body ?? null,
+        signal,
+        client: use.http,
+        redirect: "manual", // Elsewhere nobody may see the token.
+      });
+      return { response, use, material };
+    } catch (error) {
+      if (isLate(signal)) connections.retire(use);
+      use[Symbol.dispose]();
+      throw error;
+    }
+  };
+
+  /** The head of an answer; asked for once more with what is on disk now when we were refused. */
+  const ask = async (request: Request, signal: AbortSignal): Promise<Head> => {
+    const material = await credentials.current();
+    signal.throwIfAborted();
+    let head: Head;
+    try {
+      head = await once(request, material, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const renewed = isCertificateFailure(error) ? await credentials.renew(material) : null;
+      if (renewed === null) throw refusedBy(error);
+      signal.throwIfAborted();
+      return await once(request, renewed, signal).catch((again) => {
+        signal.throwIfAborted();
+        throw refusedBy(again);
+      });
+    }
+    if (head.response.status !== 401) return head;
+    const renewed = await credentials.renew(material);
+    if (renewed === null) return head;
+    await head.response.body?.cancel().catch(() => {});
+    head.use[Symbol.dispose]();
+    signal.throwIfAborted();
+    return await once(request, renewed, signal).catch((error) => {
+      signal.throwIfAborted();
+      throw refusedBy(error);
+    });
+  };
+
+  const readWhole = async ({ response, use }: Head, signal: AbortSignal): Promise<Answer> => {
+    const { status, headers } = response;
+    try {
+      const text = await readBounded(response, response.ok ? MAX_ANSWER_BYTES : MAX_REFUSAL_BYTES);
+      return { status, headers, text };
+    } catch (error) {
+      if (isLate(signal)) connections.retire(use);
+      signal.throwIfAborted();
+      throw error instanceof Refused ? error : refusedBy(error);
+    } finally {
+      use[Symbol.dispose]();
+    }
+  };
+
+  return {
+    server,
+    async exchange(request, signal) {
+      const head = await ask(request, signal);
+      const answer = await readWhole(head, signal);
+      if (!head.response.ok) throw new Refused(failureOfAnswer(answer));
+      return answer;
+    },
+    async open(request, { signal, headMs }) {
+      const controller = new AbortController();
+      const stop = AbortSignal.any([signal, controller.signal]);
+      using head = clock.timeout(headMs);
+      const onLate = () => controller.abort(head.signal.reason);
+      head.signal.addEventListener("abort", onLate);
+      try {
+        const { response, use, material } = await ask(request, stop);
+        if (!response.ok || response.body === null) {
+          const answer = await readWhole({ response, use, material }, stop);
+          throw new Refused(failureOfAnswer(answer));
+        }
+        return {
+          body: response.body,
+          suspect: () => connections.retire(use),
+          [Symbol.asyncDispose]() {
+            controller.abort(new DOMException("Given up", "AbortError"));
+            use[Symbol.dispose]();
+            return Promise.resolve();
+          },
+        };
+      } catch (error) {
+        signal.throwIfAborted();
+        throw head.signal.aborted ? new Refused(late(headMs), { cause: error }) : error;
+      } finally {
+        head.signal.removeEventListener("abort", onLate);
+      }
+    },
+    [Symbol.dispose]: () => connections[Symbol.dispose](),
+  };
+}
+
+/** What a missed deadline is. */
+export function late(ms: number): Failure {
+  return {
+    status: 0,
+    reason: "Deadline",
+    detail: `no answer within ${ms / 1000} s`,
+    retryAfterMs: null,
+  };
+}
+
+/** An answer that no API server gives. */
+export function malformed(what: string): Failure {
+  const detail = `the answer is not one of an API server (${what})`;
+  return { status: 0, reason: "Malformed", detail, retryAfterMs: null };
+}
+
+/** True when nobody answered in time: the connection may be one of a peer that is gone. */
+function isLate({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
+}
+
+function refusedBy(error: unknown): Refused {
+  return new Refused(failureOfTransport(error), { cause: error });
+}
+
+async function readBounded(response: Response, maxBytes: number): Promise<string> {
+  if (response.body === null) return "";
+  const decoder = new TextDecoder();
+  const parts: string[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) {
+      if (!response.ok) break; // What was read says enough.
+      throw new Refused(malformed(`longer than ${maxBytes / 2 ** 20} MiB`));
+    }
+    parts.push(decoder.decode(chunk, { stream: true }));
+  }
+  parts.push(decoder.decode());
+  return parts.join("");
+}
