@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import { bundleProgram } from "../clients/esbuild/program.ts";
+import { closedFolder } from "../lib/closed_folder.ts";
 import type { Logger } from "../lib/logger.ts";
 
 /** How process executors are started. */
@@ -59,7 +60,7 @@ export async function installExecutor(options: ExecutorImageOptions): Promise<Ex
     await Deno.mkdir(folder, { recursive: true, mode });
     await Deno.chmod(folder, mode);
   }
-  if (root) await checkParents(directory);
+  if (root) await refuseClosed(directory);
   const official = options.runnerBin === undefined ? await findRunner(path) : options.runnerBin;
   const install = (program: string, name: string) =>
     root ? installProgram(program, join(bin, name)) : Promise.resolve(program);
@@ -158,13 +159,10 @@ async function warm(
   await Deno.writeTextFile(marker, "");
 }
 
-async function checkParents(directory: string): Promise<void> {
-  for (let at = directory; at !== "/"; at = resolve(at, "..")) {
-    const { mode } = await Deno.stat(at);
-    if (((mode ?? 0) & 0o001) === 0) {
-      throw new Error(
-        `Install executor in "${directory}": other users cannot enter "${at}": give it mode 0711, or choose another folder`,
-      );
-    }
-  }
+async function refuseClosed(directory: string): Promise<void> {
+  const closed = await closedFolder(directory);
+  if (closed === undefined) return;
+  throw new Error(
+    `Install executor in "${directory}": other users cannot enter "${closed}": give it mode 0711, or choose another folder`,
+  );
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
+import { closedFolder } from "../lib/closed_folder.ts";
 
 /** Where {@link runtimeDirectory} is; nothing is made. */
 export function runtimePath(
@@ -32,13 +33,9 @@ export async function runtimeDirectory(
     );
   }
   await Deno.chmod(directory, 0o711);
-  for (let parent = dirname(directory);; parent = dirname(parent)) {
-    const { mode } = await Deno.stat(parent);
-    if (mode !== null && (mode & 0o001) === 0) {
-      throw new Error(`Use "${directory}" for executors: "${parent}" is closed to other users`);
-    }
-    if (parent === dirname(parent)) return directory;
-  }
+  const closed = await closedFolder(directory);
+  if (closed === undefined) return directory;
+  throw new Error(`Use "${directory}" for executors: "${closed}" is closed to other users`);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { BackendError } from "../../controller/backend.ts";
+import { closedFolder } from "../../lib/closed_folder.ts";
 import { listFolders, readStart } from "./folder.ts";
 import { isDead, listProcesses, ownerOf } from "./proc.ts";
 
@@ -84,18 +85,11 @@ async function openRegistry(registry: string): Promise<void> {
 export async function prepareRoot(root: string, userIds: UserIds | null): Promise<string> {
   await Deno.mkdir(root, { recursive: true, mode: userIds === null ? 0o700 : 0o711 });
   const path = await Deno.realPath(root);
-  if (userIds === null) return path;
-  const parts = path.split("/");
-  for (let length = 2; length <= parts.length; length++) {
-    const directory = parts.slice(0, length).join("/");
-    const { mode } = await Deno.stat(directory);
-    if (mode !== null && (mode & 0o001) === 0) {
-      throw new BackendError(
-        "invalid",
-        `Use "${path}" for executors with users of their own: "${directory}" is closed to others, choose another directory or chmod o+x it`,
-        { retryable: false },
-      );
-    }
-  }
-  return path;
+  const closed = userIds === null ? undefined : await closedFolder(path);
+  if (closed === undefined) return path;
+  throw new BackendError(
+    "invalid",
+    `Use "${path}" for executors with users of their own: "${closed}" is closed to others, choose another directory or chmod o+x it`,
+    { retryable: false },
+  );
 }
