@@ -1,31 +1,30 @@
 import type { Clock } from "../lib/clock.ts";
-import type { Entry } from "./entry.ts";
+import { createAssignmentLists } from "./assignment_lists.ts";
+import { backendView as makeBackendView } from "./backend_view.ts";
+import { createLabelLog, VM_LABELS } from "./canary.ts";
 import { tellChanges } from "./changes.ts";
+import type { Entry } from "./entry.ts";
 import { createFailureLog } from "./failure_log.ts";
-import type { JournalEntry, StoredEntry } from "./journal.ts";
+import { historyPage, numberOf, type ReadEvents } from "./history_pages.ts";
+import { createHourLog } from "./hour_log.ts";
+import type { JournalEntry } from "./journal.ts";
 import { journalView } from "./journal_view.ts";
 import type { Ledger } from "./ledger.ts";
 import { type AssignmentId, type BackendName, BACKENDS } from "./model/ids.ts";
-import { stateName } from "./model/state.ts";
-import { byAge, pageAfter } from "./paging.ts";
+import type { AuditQuery, HealthView, OperationQuery } from "./operating_views.ts";
+import { flagView } from "./backend_view.ts";
 import type { PhaseStatistics } from "./phases.ts";
 import type { Pool } from "./pool.ts";
 import type { QueueCounts } from "./queue.ts";
 import type { ControlFlags } from "./records.ts";
 import type { Stranger } from "./strangers.ts";
-import {
-  assignmentView,
-  detailView,
-  eventViews,
-  executorView,
-  iso,
-  strangerView,
-} from "./view_of.ts";
+import { detailView, executorView, iso, strangerView } from "./view_of.ts";
 import type {
   AssignmentDetailView,
-  BackendView,
+  AuditView,
   ExecutorView,
   LeaderView,
+  OperationView,
   Page,
   PageQuery,
   StatusView,
@@ -47,11 +46,18 @@ export interface BoardSources {
   ready(): boolean;
   nextFetchAt(): number | null;
   /** Newest first, from before `beforeSeq`; of one assignment when `assignment` is given (oldest first). */
-  readEvents(query: {
-    readonly assignment?: AssignmentId;
-    readonly beforeSeq?: number;
-    readonly limit: number;
-  }): Promise<readonly StoredEntry[]>;
+  readonly readEvents: ReadEvents;
+  /** What operators did; without it there is nothing to show. Newest first. */
+  audit?(query: AuditQuery): Promise<Page<AuditView>>;
+  operation?(id: string): Promise<OperationView | undefined>;
+  /** Newest first. */
+  operations?(query: OperationQuery): Promise<Page<OperationView>>;
+  /** `VM_RUNNER_LABEL`; `vm` when not given. */
+  readonly configuredVmLabel?: string;
+  /** Whether the backend's label stands at Gitea now; null while that is not known. */
+  declared?(backend: BackendName): boolean | null;
+  health?(): HealthView;
+  recheck?(signal: AbortSignal): Promise<void>;
 }
 
 /** The read side of the program: one place that turns what is known into what is shown. */
@@ -62,9 +68,11 @@ export function createBoard(deps: {
   readonly clock: Clock;
   readonly from: BoardSources;
 }): Views {
-  const { ledger, from, statistics } = deps;
+  const { ledger, from, statistics, clock } = deps;
+  /** The board lives as long as the ledger. */
+  const forever = new AbortController().signal;
 
-  const failures = createFailureLog(deps.clock);
+  const failures = createFailureLog(clock);
   const counted = new WeakSet<Entry>();
   ledger.subscribe((entry) => {
     if (entry.state.kind !== "cleaned" || counted.has(entry)) return;
@@ -72,69 +80,20 @@ export function createBoard(deps: {
     if (entry.result === "failure" && entry.reason !== null) {
       failures.add(entry.info.backend, entry.reason.code);
     }
-  }, new AbortController().signal);
-
-  /** Places among those that wait, computed once per list. */
-  const positions = (): ReadonlyMap<AssignmentId, number> => {
-    const places = new Map<AssignmentId, number>();
-    for (const backend of BACKENDS) {
-      const waiting = [...ledger.inState(backend, "stored")].sort(byAge);
-      waiting.forEach((entry, i) => places.set(entry.info.id, i + 1));
-    }
-    return places;
-  };
-
-  const positionOf = (entry: Entry): number | null => {
-    if (entry.state.kind !== "stored") return null;
-    let position = 1;
-    for (const other of ledger.inState(entry.info.backend, "stored")) {
-      if (byAge(other, entry) < 0) position++;
-    }
-    return position;
-  };
-
-  /** Costs as much as there are slots, however many wait: it is made at every change of a state. */
-  const backendView = (name: BackendName): BackendView => {
-    const pool = deps.pools[name];
-    const used = pool.holders().size;
-    const unknown = pool.unknown();
-    const flags = from.flags(name);
-    const counts = from.counts(name);
-    const count = (kind: Entry["state"]["kind"]) => ledger.inState(name, kind).size;
-    const holders = [...pool.holders()].flatMap((id) => ledger.get(id) ?? []);
-    return {
-      name,
-      label: from.label(name),
-      capacity: pool.capacity(),
-      used,
-      free: Math.max(0, pool.capacity() - used - unknown),
-      waiting: count("stored"),
-      running: count("running") + count("claimed"),
-      parked: count("parked"),
-      unknown,
-      numPending: counts?.numPending ?? null,
-      numAckPending: counts?.numAckPending ?? null,
-      cordoned: flags.cordon === null
-        ? null
-        : { by: flags.cordon.by, at: iso(flags.cordon.at), note: flags.cordon.note },
-      drain: flags.drain === null ? null : {
-        by: flags.drain.by,
-        at: iso(flags.drain.at),
-        note: flags.drain.note,
-        deadline: flags.drain.deadline === null ? null : iso(flags.drain.deadline),
-        remaining: used,
-        hold: flags.drain.hold,
-      },
-      startMs: statistics.of(name, "to_start"),
-      failures: failures.of(name),
-      slots: holders.map((e) => ({
-        assignmentId: e.info.id,
-        executor: e.executor?.name ?? null,
-        state: stateName(e.state),
-        since: iso(e.stateSince),
-      })),
-    };
-  };
+  }, forever);
+  const hours = createHourLog({ ledger, clock }, forever);
+  const labelLog = createLabelLog({ ledger, clock }, forever);
+  const lists = createAssignmentLists(ledger, forever);
+  const backendView = (name: BackendName) =>
+    makeBackendView({
+      ledger,
+      pools: deps.pools,
+      statistics,
+      failures,
+      flags: from.flags,
+      label: from.label,
+      counts: from.counts,
+    }, name);
 
   const views: Views = {
     status: () => ({
@@ -148,25 +107,13 @@ export function createBoard(deps: {
     }),
     backends: () => from.enabled.map(backendView),
     backend: (name) => from.enabled.includes(name) ? backendView(name) : undefined,
-    assignments(query) {
-      const newestFirst = query.state === "cleaned" || query.state === "invalid";
-      const repository = query.repository?.toLowerCase();
-      const order = newestFirst ? (a: Entry, b: Entry) => byAge(b, a) : byAge;
-      const entries = [...ledger.entries()]
-        .filter((e) => query.backend === undefined || e.info.backend === query.backend)
-        .filter((e) => query.state === undefined || stateName(e.state) === query.state)
-        .filter((e) => repository === undefined || e.info.repository.toLowerCase() === repository)
-        .sort(order);
-      const page = pageAfter(entries, query, newestFirst);
-      const places = positions();
-      const items = page.items.map((e) => assignmentView(e, places.get(e.info.id) ?? null));
-      return Promise.resolve({ ...page, items });
-    },
+    hour: (name) => from.enabled.includes(name) ? hours.of(name) : undefined,
+    assignments: (query) => Promise.try(() => lists.page(query)),
     async assignment(id) {
       const entry = ledger.get(id);
       if (entry === undefined) return await fromHistory(id);
       const journal = entry.restored ? await wholeJournal(entry) : entry.journal;
-      return detailView(entry, journal, positionOf(entry), statistics);
+      return detailView(entry, journal, lists.positionOf(entry), statistics);
     },
     executors(query) {
       const all: ExecutorView[] = [];
@@ -180,27 +127,32 @@ export function createBoard(deps: {
       const wanted = all
         .filter((e) => query.backend === undefined || e.backend === query.backend)
         .filter((e) => query.recovered === undefined || (e.recovered !== null) === query.recovered);
-      return Promise.resolve(pageOf(wanted, query));
+      return Promise.try(() => pageOf(wanted, query));
     },
     leader: from.leader,
-    async history(query) {
-      const beforeSeq = query.cursor === null ? undefined : numberOf(query.cursor);
-      const stored = await from.readEvents({
-        ...(beforeSeq === undefined ? {} : { beforeSeq }),
-        limit: query.limit,
-      });
-      const items = stored.map((entry) => ({
-        ...firstOf(eventViews([entry])),
-        assignmentId: entry.assignment,
-        backend: entry.backend,
-      }));
-      const last = stored.at(-1);
-      const more = last !== undefined && last.seq > 1 && stored.length >= query.limit;
-      const nextCursor = more ? `${last.seq}` : null;
-      return { items, nextCursor, total: stored.length };
+    canary() {
+      const { label } = from.flags("vm");
+      const value = from.label("vm");
+      const stands = from.declared?.("vm") ?? null;
+      return {
+        enabled: from.enabled.includes("vm"),
+        declared: stands === false ? null : value,
+        configured: from.configuredVmLabel ?? label?.replaced ?? value,
+        override: flagView(label),
+        since: iso(labelLog.since),
+        labels: VM_LABELS.map((name) => ({
+          ...labelLog.of(name),
+          declared: stands !== false && name === value,
+        })),
+        unlabelled: labelLog.unlabelled(),
+      };
     },
-    audit: (query) => Promise.resolve(pageOf([], query)),
-    operation: () => Promise.resolve(undefined),
+    history: (query) => historyPage(from.readEvents, query),
+    audit: async (query) => await from.audit?.(query) ?? pageOf([], query),
+    operation: async (id) => await from.operation?.(id),
+    operations: async (query) => await from.operations?.(query) ?? pageOf([], query),
+    health: () => from.health?.() ?? { selfTests: [], versions: [] },
+    recheck: async (signal) => await from.recheck?.(signal),
     config: () => from.effectiveConfig,
     subscribe: (listener, signal) =>
       tellChanges({ ledger, backendView, enabled: from.enabled }, listener, signal),
@@ -229,20 +181,6 @@ export function createBoard(deps: {
 }
 
 const MAX_EVENTS = 500;
-
-function firstOf<T>(items: readonly T[]): T {
-  const [first] = items;
-  if (first === undefined) throw new RangeError("Take the first: the list is empty");
-  return first;
-}
-
-function numberOf(cursor: string): number {
-  const value = Number(cursor);
-  if (!Number.isSafeInteger(value) || value < 0) {
-    throw new RangeError(`Read cursor: "${cursor}" is none of ours`);
-  }
-  return value;
-}
 
 /** A page by offset; the cursor is the index of the next item. */
 function pageOf<T>(all: readonly T[], query: PageQuery): Page<T> {

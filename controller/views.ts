@@ -1,6 +1,15 @@
 import type { AssignmentId, BackendName } from "./model/ids.ts";
 import type { ReasonCode, Result } from "./model/reason.ts";
 import type { StateName } from "./model/state.ts";
+import type {
+  AuditQuery,
+  CanaryView,
+  FlagView,
+  HealthView,
+  HistoryQuery,
+  HourView,
+  OperationQuery,
+} from "./operating_views.ts";
 
 /**
  * What pages and API show: JSON as it goes out. Unknown is `null`, never 0 or "". Times are RFC 3339
@@ -60,6 +69,11 @@ export interface BackendView {
     readonly remaining: number;
     readonly hold: boolean;
   } | null;
+  /** What operators have set in place of the configuration. */
+  readonly overrides: {
+    readonly capacity: FlagView<number> | null;
+    readonly label: FlagView<string> | null;
+  };
   readonly startMs: { readonly p50: number | null; readonly p95: number | null };
   readonly failures: Readonly<Partial<Record<ReasonCode, number>>>;
   /** One entry per taken slot, for the blocks. */
@@ -236,15 +250,19 @@ export interface Views {
   status(): StatusView;
   backends(): readonly BackendView[];
   backend(name: BackendName): BackendView | undefined;
+  /** The last hour, minute by minute; undefined when there is no such backend. */
+  hour(name: BackendName): HourView | undefined;
   /**
    * Live and ended ones. Order: by time of hand-out, oldest first (stored ones by stream sequence);
-   * with `state` `cleaned` or `invalid`, newest first. `repository` is `owner/name`, compared without
-   * case. Rejects with a `RangeError` when the cursor is not one of its own.
+   * when all wanted states are `cleaned` or `invalid`, newest first. `states` stands for any of them.
+   * `repository` is `owner/name`, compared without case. Rejects with a `RangeError` when the cursor is
+   * not one of its own.
    */
   assignments(
     query: PageQuery & {
       readonly backend?: BackendName;
       readonly state?: StateName;
+      readonly states?: readonly StateName[];
       readonly repository?: string;
     },
   ): Promise<Page<AssignmentView>>;
@@ -254,9 +272,17 @@ export interface Views {
     query: PageQuery & { readonly backend?: BackendName; readonly recovered?: boolean },
   ): Promise<Page<ExecutorView>>;
   leader(): LeaderView;
-  history(query: PageQuery): Promise<Page<HistoryEntryView>>;
-  audit(query: PageQuery): Promise<Page<AuditView>>;
+  canary(): CanaryView;
+  /** Newest first; with a filter, `total` counts only what was read. */
+  history(query: HistoryQuery): Promise<Page<HistoryEntryView>>;
+  /** Newest first. */
+  audit(query: AuditQuery): Promise<Page<AuditView>>;
   operation(id: string): Promise<OperationView | undefined>;
+  /** Newest first. */
+  operations(query: OperationQuery): Promise<Page<OperationView>>;
+  health(): HealthView;
+  /** Runs the self tests again; resolves when they have ended, at the latest when `signal` aborts. */
+  recheck(signal: AbortSignal): Promise<void>;
   /** Effective configuration without secrets: variable name to value. */
   config(): Readonly<Record<string, string | null>>;
   /** Calls back after each change until the signal aborts; never throws into the caller. */

@@ -97,6 +97,10 @@ export const backendSchema = schemaOf<BackendView>()(
     cordoned: z.object(note).nullable(),
     drain: z.object({ ...note, deadline: time.nullable(), remaining: count, hold: z.boolean() })
       .nullable(),
+    overrides: z.object({
+      capacity: z.object({ ...note, value: count, replaced: count }).nullable(),
+      label: z.object({ ...note, value: z.string(), replaced: z.string() }).nullable(),
+    }),
     startMs: z.object({ p50: ms.nullable(), p95: ms.nullable() }),
     failures: z.partialRecord(reasonSchema, count),
     slots: z.array(z.object({

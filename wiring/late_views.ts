@@ -23,13 +23,18 @@ export function createLateViews(first: Views): LateViews {
     status: () => current.status(),
     backends: () => current.backends(),
     backend: (name) => current.backend(name),
+    hour: (name) => current.hour(name),
     assignments: (query) => current.assignments(query),
     assignment: (id) => current.assignment(id),
     executors: (query) => current.executors(query),
     leader: () => current.leader(),
+    canary: () => current.canary(),
     history: (query) => current.history(query),
     audit: (query) => current.audit(query),
     operation: (id) => current.operation(id),
+    operations: (query) => current.operations(query),
+    health: () => current.health(),
+    recheck: (signal) => current.recheck(signal),
     config: () => current.config(),
     subscribe(listener, signal) {
       if (signal.aborted) return;

@@ -43,6 +43,7 @@ export function placeTask(task: Task, options: PlaceOptions): Placed {
       id: assignmentIdOf(taskId),
       taskId,
       backend: backend.name,
+      ...(backend.label === undefined ? {} : { label: backend.label }),
       identity: derived.identity,
       repository,
       job,
@@ -56,7 +57,11 @@ export function placeTask(task: Task, options: PlaceOptions): Placed {
 }
 
 type Choice =
-  | { readonly kind: "chosen"; readonly name: BackendName }
+  | {
+    readonly kind: "chosen";
+    readonly name: BackendName;
+    readonly label?: "vm" | "vm-dev";
+  }
   | { readonly kind: "refused"; readonly detail: string };
 
 function chooseBackend(
@@ -81,7 +86,8 @@ function chooseBackend(
   if (!has("self-hosted")) return refused("task runs-on labels must include self-hosted");
   // The canary label and the production label are one backend: a stored task of either still runs.
   const [pod, vm] = [has("pod"), has("vm") || has("vm-dev")];
-  if (pod !== vm) return { kind: "chosen", name: pod ? "pod" : "vm" };
+  if (pod && !vm) return { kind: "chosen", name: "pod" };
+  if (vm && !pod) return { kind: "chosen", name: "vm", label: has("vm") ? "vm" : "vm-dev" };
   const bare = labels.every((label) => label === "self-hosted");
   return bare && defaultBackend !== null
     ? { kind: "chosen", name: defaultBackend }

@@ -16,6 +16,8 @@ export interface AssignmentInfo {
   readonly id: AssignmentId;
   readonly taskId: TaskId;
   readonly backend: BackendName;
+  /** `vm` or `vm-dev`, as the job asked for it; absent when only metadata is left, or for others. */
+  readonly label?: "vm" | "vm-dev";
   readonly identity: Identity;
   /** `owner/name` as Gitea writes it. */
   readonly repository: string;

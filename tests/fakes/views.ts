@@ -4,6 +4,7 @@ import type {
   AssignmentView,
   BackendView,
   Change,
+  ExecutorView,
   HistoryEntryView,
   LeaderView,
   Page,
@@ -12,6 +13,7 @@ import type {
   StatusView,
   Views,
 } from "../../controller/views.ts";
+import { auditOf, canaryOf, healthOf, hourOf, operationsOf, strangersOf } from "./sample_pages.ts";
 import {
   eventsOf,
   HOSTILE,
@@ -129,14 +131,18 @@ export function createFakeViews(
     status,
     backends: () => status().backends,
     backend: (name) => status().backends.find((backend) => backend.name === name),
+    hour: (name) => hourOf(name, deps.clock.now()),
     // deno-lint-ignore require-await -- a bad cursor must reject, not throw
-    async assignments({ backend, state, repository, ...query }) {
+    async assignments({ backend, state, states, repository, ...query }) {
       const found = [...jobs.values()].filter((job) =>
         (backend === undefined || job.backend === backend) &&
         (state === undefined || job.state === state) &&
+        (states === undefined || states.includes(job.state)) &&
         (repository === undefined || job.repository.toLowerCase() === repository.toLowerCase())
       );
-      const newest = state === "cleaned" || state === "invalid";
+      const ended = ["cleaned", "invalid"];
+      const newest = (state === undefined ? states ?? ["stored"] : [state])
+        .every((name) => ended.includes(name));
       found.sort((a, b) =>
         newest ? compare(b.updatedAt, a.updatedAt) : compare(a.createdAt, b.createdAt)
       );
@@ -157,73 +163,56 @@ export function createFakeViews(
     },
     // deno-lint-ignore require-await -- a bad cursor must reject, not throw
     async executors({ backend, recovered, ...query }) {
-      const found = [...jobs.values()].filter((job) =>
-        job.executor !== null && job.state !== "cleaned" &&
-        (backend === undefined || job.backend === backend) && recovered !== true
+      const found = [...jobs.values()].flatMap((job, index) => executorOf(job, index, started));
+      const all = [...found, ...options.jobs === undefined ? strangersOf(started) : []].filter((
+        e,
+      ) =>
+        (backend === undefined || e.backend === backend) &&
+        (recovered === undefined || (e.recovered !== null) === recovered)
       );
-      return pageOf(
-        found.map((job) => ({
-          name: job.executor ?? "",
-          uid: `uid-${job.taskId}`,
-          backend: job.backend,
-          assignmentId: job.id,
-          phase: "Running",
-          node: "node-1",
-          createdAt: job.createdAt,
-          heartbeatAt: null,
-          claimed: job.state === "running",
-          terminal: false,
-          ownership: "ours" as const,
-          why: null,
-          recovered: null,
-        })),
-        query,
-      );
+      return pageOf(all, query);
     },
     leader: () => status().leader,
+    canary: () => canaryOf(deps.clock.now()),
     // deno-lint-ignore require-await -- a bad cursor must reject, not throw
-    async history(query) {
+    async history({ backend, event, assignment, ...query }) {
       const entries = [...jobs.values()].flatMap((job) =>
         eventsOf(job).map((event): HistoryEntryView => ({
           ...event,
           assignmentId: job.id,
           backend: job.backend,
         }))
+      ).filter((entry) =>
+        (backend === undefined || entry.backend === backend) &&
+        (event === undefined || entry.event === event) &&
+        (assignment === undefined || entry.assignmentId === assignment)
       );
       return pageOf(entries.sort((a, b) => compare(b.at, a.at)), query);
     },
     // deno-lint-ignore require-await -- a bad cursor must reject, not throw
-    async audit(query) {
-      return pageOf([{
-        id: "a-1",
-        at: iso(60),
-        actor: HOSTILE.html,
-        role: "operator",
-        action: "cordon",
-        target: "vm",
-        before: null,
-        after: { cordoned: true },
-        note: "kernel update",
-        requestId: "r-1",
-        result: "done" as const,
-        error: null,
-      }], query);
+    async audit({ actor, action, target, result, ...query }) {
+      const wanted = { actor, action, target, result };
+      return pageOf(
+        auditOf(deps.clock.now()).filter((entry) =>
+          Object.entries(wanted).every(([name, value]) =>
+            value === undefined || String(Reflect.get(entry, name)) === value
+          )
+        ),
+        query,
+      );
     },
     operation: (id) =>
-      Promise.resolve(
-        id !== "op-1" ? undefined : {
-          id,
-          action: "drain",
-          target: "vm",
-          state: "running" as const,
-          progress: { done: 3, total: 5 },
-          startedAt: iso(60),
-          endedAt: null,
-          by: "ops",
-          note: "kernel update",
-          error: null,
-        },
-      ),
+      Promise.resolve(operationsOf(deps.clock.now()).find((operation) => operation.id === id)),
+    operations: ({ target, state, ...query }) =>
+      Promise.resolve(pageOf(
+        operationsOf(deps.clock.now()).filter((operation) =>
+          (target === undefined || operation.target === target) &&
+          (state === undefined || operation.state === state)
+        ),
+        query,
+      )),
+    health: () => healthOf(deps.clock.now()),
+    recheck: () => Promise.resolve(),
     config: () => ({
       GITEA_URL: "https://git.example.org",
       GITEA_RUNNER_TOKEN: "[secret]",
@@ -256,6 +245,31 @@ export function createFakeViews(
   };
 }
 
+function executorOf(job: AssignmentView, index: number, now: number): ExecutorView[] {
+  if (job.executor === null || job.state === "cleaned") return [];
+  const claimed = ["claimed", "running", "terminal"].includes(job.state);
+  return [{
+    name: job.executor,
+    uid: `0e9d4c1f-77a5-4f0e-9a44-${job.taskId.padStart(12, "0")}`,
+    backend: job.backend,
+    assignmentId: job.id,
+    phase: claimed ? "Running" : "Pending",
+    node: claimed ? `node-${1 + index % 3}` : null,
+    createdAt: job.createdAt,
+    heartbeatAt: claimed ? new Date(now - 1000 * (index % 9)).toISOString() : null,
+    claimed,
+    terminal: job.state === "terminal",
+    ownership: "ours",
+    why: null,
+    recovered: claimed && index % 3 === 0
+      ? {
+        at: new Date(now - 900_000).toISOString(),
+        proof: index % 2 === 0 ? "record" : "heartbeat",
+      }
+      : null,
+  }];
+}
+
 function backendOf(name: BackendName, all: readonly AssignmentView[], now: number): BackendView {
   const jobs = all.filter((job) => job.backend === name);
   const holding = ["admitted", "starting", "ready", "claimed", "running", "terminal"];
@@ -283,6 +297,16 @@ function backendOf(name: BackendName, all: readonly AssignmentView[], now: numbe
       }
       : null,
     drain: null,
+    overrides: {
+      capacity: name === "pod" ? null : {
+        value: 3,
+        replaced: 4,
+        by: "mira",
+        at: new Date(now - 4_000_000).toISOString(),
+        note: "one node less",
+      },
+      label: null,
+    },
     startMs: name === "pod" ? { p50: 1840, p95: 6200 } : { p50: 9400, p95: null },
     failures: name === "pod" ? { image_pull: 3, executor_lost: 1 } : { executor_failed: 5 },
     slots: taken.sort((a, b) => compare(a.createdAt, b.createdAt)).map((job) => ({
