@@ -27,6 +27,8 @@ export interface FetchPace {
   ): "task" | "empty" | "throttled";
   /** One fetch with version 0 now; a task then starts a burst. Repeated calls are one. */
   nudge(): void;
+  /** Until the next idle poll, milliseconds; null in a burst. */
+  idleWaitMs(): number | null;
 }
 
 /** What to send, and in which burst. */
@@ -113,6 +115,7 @@ export function createFetchPace(clock: Clock, options: FetchPaceOptions): FetchP
       nudged = true;
       wakeAll();
     },
+    idleWaitMs: () => emptyBurst < burst ? null : Math.max(0, nextIdleAt - clock.monotonic()),
   };
 }
 

@@ -22,6 +22,8 @@ export interface SchedulerDeps extends StoreTaskDeps {
   flagsReady(signal: AbortSignal): Promise<void>;
   /** Told how Gitea answers; one of its own by default. */
   readonly watch?: GiteaWatch;
+  /** Told Gitea's `X-Gitea-Actions-Capabilities` after each Declare; null if it sent none. */
+  onServerCapabilities?(value: string | null): void;
 }
 
 /** Settings of the scheduler; times in milliseconds. */
@@ -53,8 +55,8 @@ export interface Scheduler {
   status(): GiteaStatus;
   /** Labels that Gitea has, and since when; null before the first Declare. */
   declared(): { readonly labels: readonly string[]; readonly since: number } | null;
-  /** Gitea's `X-Gitea-Actions-Capabilities`, to be passed on to executors; null if it sent none. */
-  serverCapabilities(): string | null;
+  /** When the next idle poll is due, milliseconds since the epoch; null while fetches are under way. */
+  nextFetchAt(): number | null;
   /** True while a fetcher has this task and it is neither stored nor settled. */
   holds(taskId: string): boolean;
 }
@@ -70,7 +72,6 @@ export function createScheduler(deps: SchedulerDeps, given: SchedulerOptions): S
     idleIntervalMs: 1000 / options.fetchMaxRps,
     forceMs: options.forceMs,
   });
-  let serverCapabilities: string | null = null;
   const declarer = createDeclarer({
     gitea: deps.gitea,
     watch,
@@ -80,9 +81,7 @@ export function createScheduler(deps: SchedulerDeps, given: SchedulerOptions): S
     labels: () => deps.labels(),
     labelsChanged: (signal) => deps.labelsChanged(signal),
     onGiven: () => pace.nudge(),
-    onServerCapabilities: (value) => {
-      serverCapabilities = value;
-    },
+    onServerCapabilities: (value) => deps.onServerCapabilities?.(value),
     version: `gitea-dynamic-runner/${options.version}`,
     capabilities: options.capabilities,
     errorBackoffMs: options.errorBackoffMs,
@@ -125,7 +124,10 @@ export function createScheduler(deps: SchedulerDeps, given: SchedulerOptions): S
     nudge: () => pace.nudge(),
     status: () => watch.status(),
     declared: () => declarer.declared(),
-    serverCapabilities: () => serverCapabilities,
+    nextFetchAt() {
+      const waitMs = pace.idleWaitMs();
+      return waitMs === null ? null : clock.now() + waitMs;
+    },
     holds: (taskId) => held.has(taskId),
   };
 }

@@ -12,6 +12,8 @@ export interface LeaderNote {
   readonly holder: string;
   /** Of a place where only one process can live at a time (a locked STATE_DIR); null without one. */
   readonly place: string | null;
+  /** Where its pages are reached; null when it has not said. */
+  readonly address: string | null;
   /** The writer's clock, for people only. */
   readonly at: number;
 }
@@ -72,10 +74,12 @@ export function createSoloLeader(deps: {
   /** Name of this process, unlike every other's. */
   readonly self: string;
   readonly place: string | null;
+  /** Where our pages are reached; null when nobody was told. */
+  readonly address?: string | null;
   /** Another process has taken over. */
   onLost(detail: string): void;
 }, times = DEFAULT_SOLO_TIMES): Leadership {
-  const { key, clock, self, place } = deps;
+  const { key, clock, self, place, address = null } = deps;
   const logger = deps.logger.child({ component: "leader" });
   let status: LeadershipStatus = {
     holder: null,
@@ -89,7 +93,12 @@ export function createSoloLeader(deps: {
   let doubt = false;
   let wake = () => {};
 
-  const note = (): LeaderNote => ({ holder: self, place, at: clock.now() });
+  const note = (): LeaderNote => ({
+    holder: self,
+    place,
+    address,
+    at: clock.now(),
+  });
 
   /** Writes over what was seen; false when somebody was faster. */
   const write = async (over: number, signal: AbortSignal): Promise<boolean> => {
@@ -102,14 +111,14 @@ export function createSoloLeader(deps: {
     }
     const now = clock.now();
     const acquiredAt = status.leading ? status.acquiredAt : now;
-    status = { ...status, holder: self, leading: true, acquiredAt, renewedAt: now };
+    status = { ...status, holder: self, address, leading: true, acquiredAt, renewedAt: now };
     // The answer to a write from before the process was stopped says nothing of now.
     if (clock.monotonic() - startedAt < times.frozenMs) doubt = false;
     return true;
   };
 
-  const lose = (holder: string) => {
-    status = { ...status, holder, leading: false, acquiredAt: null };
+  const lose = ({ holder, address }: LeaderNote) => {
+    status = { ...status, holder, address, leading: false, acquiredAt: null };
     deps.onLost(`"${holder}" leads, with the same registration`);
   };
 
@@ -118,7 +127,7 @@ export function createSoloLeader(deps: {
     while (!(await write(revision, signal))) {
       const current = await key.read({ signal });
       if (current !== undefined && current.value.holder !== self) {
-        lose(current.value.holder);
+        lose(current.value);
         return false;
       }
       // Deleted by hand, or an earlier write of ours whose answer was lost.
@@ -195,7 +204,7 @@ export function createSoloLeader(deps: {
         if (holder !== status.holder) {
           logger.warn("another controller leads, this one waits", { holder, self });
         }
-        status = { ...status, holder, renewedAt: current.value.at };
+        status = { ...status, holder, address: current.value.address, renewedAt: current.value.at };
         await bell.wait(clock, times.lookMs);
       }
       tick = clock.monotonic();
@@ -215,7 +224,7 @@ export function createSoloLeader(deps: {
     },
     async [Symbol.asyncDispose]() {
       if (!status.leading) return;
-      status = { ...status, holder: null, leading: false, acquiredAt: null };
+      status = { ...status, holder: null, address: null, leading: false, acquiredAt: null };
       using limit = clock.timeout(RELEASE_MS);
       try {
         // An aborted refresh may have been stored all the same: what stands there is what counts.

@@ -1,7 +1,7 @@
 import { createGiteaRest } from "../clients/gitea/rest.ts";
-import type { GiteaClient } from "../clients/gitea/runner_service.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { Engine } from "../controller/engine.ts";
+import type { Gitea } from "../controller/gitea.ts";
 import {
   assignmentIdOf,
   executorName,
@@ -27,18 +27,20 @@ export async function useApiToken(
     readonly config: Config;
     readonly giteaUrl: string;
     readonly instance: Instance;
-    readonly gitea: GiteaClient;
+    readonly gitea: Gitea;
     readonly engine: Engine;
     readonly scheduler: Pick<Scheduler, "holds">;
     readonly queue: AssignmentQueue;
     readonly records: Records;
     readonly clock: Clock;
     readonly logger: Logger;
+    /** Our own id at Gitea; null before the first Declare. */
+    runnerId(): string | null;
     guard(): void;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { config, engine, gitea, clock, logger } = deps;
+  const { config, engine, clock, logger } = deps;
   const token = config.gitea.apiToken;
   if (token === null) return;
   const rest = createGiteaRest({ url: deps.giteaUrl, token, clock });
@@ -46,7 +48,7 @@ export async function useApiToken(
   const warn = async () => {
     if (config.defaultBackend === null) return;
     while (!signal.aborted) {
-      const ours = gitea.runnerId();
+      const ours = deps.runnerId();
       if (ours !== null) return await warnOfOthers({ runners: rest, ours, logger }, signal);
       await clock.sleep(POLL_MS, signal).catch(() => {});
     }

@@ -1,24 +1,29 @@
 import type { Config } from "../controller/config/config.ts";
+import type { Fault } from "../controller/config/reader.ts";
 
 /**
- * Refuses a configuration that asks for what this version does not have, rather than running
- * something else in its place. Throws an `Error` that names the variables and the ways out.
+ * What a configuration asks for and this version does not have: refused, rather than something else
+ * being run in its place. Each names the variable and the ways out.
  */
-export function refuseMissingParts(
-  config: Pick<Config, "executors" | "leaderElection">,
-): void {
-  const missing: string[] = [];
-  if (config.executors === "real") {
-    missing.push(
-      "the pod and vm backends (EXECUTORS=real): set EXECUTORS=process, which isolates nothing",
-    );
+export function missingParts(
+  { executors, leaderElection }: Pick<Config, "executors" | "leaderElection">,
+): Fault[] {
+  const missing: Fault[] = [];
+  if (executors === "real") {
+    missing.push({
+      variable: "EXECUTORS",
+      given: '"real"',
+      allowed: "process, which isolates nothing",
+      message: "EXECUTORS=real cannot be run: this version has no pod and vm backends",
+    });
   }
-  if (config.leaderElection === "kubernetes") {
-    missing.push(
-      "leader election by a Lease (LEADER_ELECTION=kubernetes): set LEADER_ELECTION=none and run one replica",
-    );
+  if (leaderElection === "kubernetes") {
+    missing.push({
+      variable: "LEADER_ELECTION",
+      given: '"kubernetes"',
+      allowed: "none, with one replica",
+      message: "LEADER_ELECTION=kubernetes cannot be run: this version has no election by a Lease",
+    });
   }
-  if (missing.length > 0) {
-    throw new Error(`Start: this version does not have ${missing.join("; nor ")}`);
-  }
+  return missing;
 }

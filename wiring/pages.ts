@@ -1,19 +1,13 @@
 import { createMetrics } from "../clients/prometheus/metrics.ts";
-import { createBoard } from "../controller/board.ts";
 import type { Config, Listen } from "../controller/config/config.ts";
-import { createLedger } from "../controller/ledger.ts";
-import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
-import { createPhaseStatistics } from "../controller/phases.ts";
-import { createPool } from "../controller/pool.ts";
 import type { Recorder } from "../controller/recorder.ts";
-import { NO_FLAGS } from "../controller/records.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Readiness } from "../web/define.ts";
 import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
 import { createHealth, createWeb } from "../web/server.ts";
-import { enabledBackends } from "./controller.ts";
+import { emptyBoard } from "./boards.ts";
 import { createLateActions, type LateActions } from "./late_actions.ts";
 import { createLateViews, type LateViews } from "./late_views.ts";
 import type { Sources } from "./sources.ts";
@@ -110,45 +104,4 @@ function readinessOf(views: LateViews, sources: Sources): Readiness {
     detail: recovered ? null : "executors and stored tasks are being read",
   }];
   return { ready: checks.every((check) => check.ok), checks };
-}
-
-/** What there is to show before the controller is put together: the servers, and nothing else. */
-function emptyBoard(deps: {
-  readonly config: Config;
-  readonly version: string;
-  readonly sources: Sources;
-  readonly clock: Clock;
-}) {
-  const { config, clock, sources } = deps;
-  const makePool = (name: "pod" | "vm") =>
-    createPool({ capacity: () => config.backends[name].capacity, open: () => false });
-  const pools = { pod: makePool("pod"), vm: makePool("vm") };
-  const ledger = createLedger({
-    clock,
-    pools,
-    delays: DEFAULT_DELAYS,
-    journal: { write() {} },
-    run() {},
-  });
-  return createBoard({
-    ledger,
-    pools,
-    statistics: createPhaseStatistics(),
-    clock,
-    from: {
-      version: deps.version,
-      profile: config.profile,
-      enabled: enabledBackends(config),
-      effectiveConfig: config.effective,
-      leader: () => sources.leader(0),
-      sources: sources.all,
-      flags: () => NO_FLAGS,
-      label: (name) => name === "vm" ? config.vmLabel : name,
-      counts: () => null,
-      strangers: () => [],
-      ready: () => false,
-      nextFetchAt: () => null,
-      readEvents: () => Promise.resolve([]),
-    },
-  });
 }

@@ -1,16 +1,60 @@
-import { join } from "node:path";
-import type { ProcessIdentity } from "../backends/process/process_identity.ts";
-import { createSpireEntries } from "../clients/spire/entries.ts";
+import type { connectNats } from "../clients/nats/connection.ts";
+import type { Backend } from "../controller/backend.ts";
 import type { Config } from "../controller/config/config.ts";
-import { instanceOf } from "../controller/model/ids.ts";
-import { stateFailure } from "../embedded/state_directory.ts";
-import { startTrustDomain } from "../embedded/trust_domain.ts";
+import type { Leadership } from "../controller/leadership.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
-import { enabledBackends, type Parts } from "./controller.ts";
-import { createProcessBackends, installImage } from "./process_backends.ts";
+import type { Secret } from "../lib/secret.ts";
+import { createConfiguredSupplies } from "./configured_supplies.ts";
+import { prepareProcesses } from "./process_parts.ts";
 import type { ProgramContext } from "./program.ts";
-import { leaveRuntimeDirectory, runtimeDirectory } from "./runtime_directory.ts";
-import { createSupplies } from "./supplies.ts";
+import { createSupplies, inState } from "./supplies.ts";
+
+/** What the environment, or the embedded profile, has supplied. */
+export interface Parts extends ServerParts, ExecutorParts {
+  readonly capabilityKeys: readonly Secret[];
+  /** Of a STATE_DIR that is locked: see `LeaderNote`. */
+  readonly place?: string | null;
+  readonly trustDomain: string;
+  readonly facade: {
+    readonly hostname: string;
+    readonly port: number;
+    /** Null: made from the port that is listened on. */
+    readonly url: string | null;
+    readonly spiffeId: string;
+  };
+  /** Makes the contender for the lead; absent where the lead is a key beside the records. */
+  elect?(options: Contender): Leadership;
+  /** Shows outside of this process that it leads, until aborted; then takes that back, within seconds. */
+  markLeader?(signal: AbortSignal): Promise<void>;
+}
+
+/** Gitea with our registration, and NATS. */
+export interface ServerParts {
+  readonly gitea: { readonly url: string; readonly uuid: string; readonly token: Secret };
+  readonly nats: Pick<
+    Parameters<typeof connectNats>[0],
+    "servers" | "user" | "password" | "credsFile" | "caFile"
+  >;
+}
+
+/** Where executors live, and the Workload API of this process. */
+export interface ExecutorParts {
+  readonly backends: readonly Backend[];
+  readonly endpointSocket: string;
+}
+
+/** Who contends for the lead. */
+export interface Contender {
+  /** Name of this process, unlike every other's. */
+  readonly self: string;
+  /** Where our pages are reached; null when nobody was told. */
+  readonly address: string | null;
+  /** Called once when the lead is another's, or may be. */
+  onLost(detail: string): void;
+}
+
+/** Makes executors' part once Gitea's registration is known; prepared beside the servers' start. */
+export type MakeExecutors = (gitea: ServerParts["gitea"]) => Promise<ExecutorParts>;
 
 /**
  * Everything the controller needs: what is configured as configured, and in the embedded profile the
@@ -21,70 +65,28 @@ export async function supplyParts(
   context: ProgramContext & { readonly stack: AsyncDisposableStack },
   signal: AbortSignal,
 ): Promise<Parts> {
-  const { clock, logger, stack, isRoot } = context;
-  const inState = <T>(work: Promise<T>) =>
-    work.catch((error) => {
-      throw stateFailure(config.stateDir, error);
-    });
-  const supplies = await inState(createSupplies(config, context));
-  const directory = await runtimeDirectory(config.stateDir, { otherUsers: isRoot });
-  const backendNames = enabledBackends(config);
-  stack.defer(() =>
-    leaveRuntimeDirectory(directory, { otherUsers: isRoot, backends: backendNames })
-  );
+  const supplies = config.profile === "embedded"
+    ? await inState(config, createSupplies(config, context))
+    : createConfiguredSupplies(config);
   const { trustDomain } = config.spiffe;
   const facadeSpiffeId = config.facade.spiffeId ??
     `spiffe://${trustDomain}/gitea-dynamic-runner/facade`;
-  const path = context.env["PATH"] ?? "";
-  const [[nats, gitea], image] = await allOrNone([
-    (stop) => inState(allOrNone([supplies.nats, supplies.gitea], stop)),
-    () => installImage({ config, directory, isRoot, path, logger }),
+  const [[nats, gitea], makeExecutors] = await allOrNone([
+    (stop) => inState(config, allOrNone([supplies.nats, supplies.gitea], stop)),
+    () => prepareProcesses(config, { ...context, facadeSpiffeId }),
   ], signal);
-
-  const { endpointSocket: endpoint, spireServerSocket: adminSocket } = config.spiffe;
-  let identity: ProcessIdentity;
-  let endpointSocket: string;
-  if (endpoint !== null && adminSocket !== null) {
-    const instance = await instanceOf(gitea.uuid, config.namespace);
-    const parentId = config.spiffe.spireParentId ?? "";
-    const options = { adminSocket, endpoint, parentId, instancePrefix: `gdr-${instance}` };
-    identity = stack.use(createSpireEntries(options));
-    endpointSocket = endpoint;
-  } else {
-    const domain = stack.use(
-      await inState(startTrustDomain({
-        directory: join(config.stateDir, "trust"),
-        trustDomain,
-        clock,
-        logger,
-        temporaryDirectory: directory,
-      })),
-    );
-    identity = domain;
-    endpointSocket = await domain.endpointFor(facadeSpiffeId);
-  }
-  const backends = createProcessBackends(backendNames, {
-    image,
-    directory,
-    identity,
-    isRoot,
-    clock,
-    logger,
-    stack,
-  });
   return {
     gitea,
     nats,
-    capabilityKeys: await inState(supplies.capabilityKeys()),
-    place: await inState(supplies.place()),
+    ...await makeExecutors(gitea),
+    capabilityKeys: await inState(config, supplies.capabilityKeys()),
+    place: await inState(config, supplies.place()),
     trustDomain,
-    endpointSocket,
     facade: {
       hostname: config.facade.listen.hostname,
       port: await supplies.facadePort(),
       url: config.facade.url,
       spiffeId: facadeSpiffeId,
     },
-    backends,
   };
 }

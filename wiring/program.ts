@@ -1,9 +1,7 @@
-import { createActions } from "../controller/actions.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { startController } from "./controller.ts";
-import { refuseMissingParts } from "./missing_parts.ts";
 import { openPages } from "./pages.ts";
 import { createSources } from "./sources.ts";
 import { supplyParts } from "./parts.ts";
@@ -30,7 +28,6 @@ export async function runProgram(
   context: ProgramContext,
   signal: AbortSignal,
 ): Promise<void> {
-  refuseMissingParts(config);
   const { clock, logger, random, version } = context;
   await using stack = new AsyncDisposableStack();
   // A restarted process of the same name is another contender.
@@ -41,9 +38,8 @@ export async function runProgram(
   const { recorder, views, actions } = pages;
   try {
     const parts = await supplyParts(config, { ...context, stack }, signal);
-    const around = { config, version, logger, clock, random, recorder, views, sources };
+    const around = { config, version, logger, clock, random, recorder, views, actions, sources };
     const controller = stack.use(await startController(parts, around, signal));
-    actions.become(createActions({ engine: controller.engine, clock, logger }));
     logger.info("controller is up", { dashboard: pages.url, gitea: parts.gitea.url });
     const ending = config.profile === "embedded" ? "   Ctrl-C ends everything" : "";
     context.announce(`\n  The dashboard is at ${pages.url}${ending}\n\n`);

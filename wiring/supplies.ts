@@ -7,20 +7,31 @@ import { startNatsServer } from "../embedded/nats_server.ts";
 import { choosePorts } from "../embedded/ports.ts";
 import { keepRegistration } from "../embedded/registration.ts";
 import { startForge } from "../embedded/sample_forge.ts";
-import { lockStateDirectory, openStateDirectory } from "../embedded/state_directory.ts";
+import {
+  lockStateDirectory,
+  openStateDirectory,
+  stateFailure,
+} from "../embedded/state_directory.ts";
 import { createSupervisor } from "../embedded/supervisor.ts";
 import type { Secret } from "../lib/secret.ts";
-import type { Parts } from "./controller.ts";
+import type { ServerParts } from "./parts.ts";
 import type { ProgramContext } from "./program.ts";
 
 /** What is configured, or supplied on this machine where it is not. */
 export interface Supplies {
-  nats(signal: AbortSignal): Promise<Parts["nats"]>;
-  gitea(signal: AbortSignal): Promise<Parts["gitea"]>;
+  nats(signal: AbortSignal): Promise<ServerParts["nats"]>;
+  gitea(signal: AbortSignal): Promise<ServerParts["gitea"]>;
   capabilityKeys(): Promise<readonly Secret[]>;
   facadePort(): Promise<number>;
   /** Names `STATE_DIR`, in which only one process lives at a time: whoever led from here is dead. */
-  place(): Promise<string>;
+  place(): Promise<string | null>;
+}
+
+/** The outcome of work in `STATE_DIR`; a failure names the folder and the way out. */
+export function inState<T>({ stateDir }: Pick<Config, "stateDir">, work: Promise<T>): Promise<T> {
+  return work.catch((error) => {
+    throw stateFailure(stateDir, error);
+  });
 }
 
 /**

@@ -45,7 +45,13 @@ const CLOSE_MS = 2_000;
 /** Opens the log; dispose it to store what is left, for at most two seconds. */
 export function createEventLog(
   connection: NatsConnection,
-  deps: { readonly clock: Clock; readonly logger: Logger; readonly bufferSize?: number },
+  deps: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly bufferSize?: number;
+    /** Called before each write. A retryable `QueueError` is waited out; any other ends the log. */
+    guard?(): void;
+  },
 ): EventLog {
   const { clock } = deps;
   const logger = deps.logger.child({ component: "events" });
@@ -57,6 +63,7 @@ export function createEventLog(
   let lost = 0;
   let wake = Promise.withResolvers<void>();
   let idle: PromiseWithResolvers<void> | null = null;
+  let failure: unknown = null;
 
   /**
    * All but the last are sent without asking for a confirmation: on one connection the server stores
@@ -67,6 +74,7 @@ export function createEventLog(
     const last = batch.at(-1);
     if (last === undefined) return;
     await connection.ready({ signal: closing.signal });
+    deps.guard?.();
     for (const item of batch.slice(0, -1)) {
       connection.wire.publish(subjectOf(item.entry), encodeJson(item.entry), {
         headers: { [MESSAGE_ID]: item.id },
@@ -98,6 +106,7 @@ export function createEventLog(
     }
   };
   const running = run().catch((error) => {
+    failure = error;
     if (!closing.signal.aborted) logger.error("history is not stored any more", { error });
     idle?.reject(error);
   });
@@ -105,6 +114,7 @@ export function createEventLog(
   const flush = async (signal: AbortSignal) => {
     signal.throwIfAborted();
     if (buffer.length === 0) return;
+    if (failure !== null) throw failure;
     idle ??= Promise.withResolvers();
     const { promise } = idle;
     promise.catch(() => {});

@@ -4,7 +4,7 @@ import { createBucket } from "./bucket.ts";
 import type { NatsConnection } from "./connection.ts";
 import { numberOf, textOf } from "./json.ts";
 
-/** Key of the leader: `{"holder": <name>, "place": <id or null>, "at": <ms>}`. */
+/** Key of the leader: `{"holder": <name>, "place": <id or null>, "address": <of its pages or null>, "at": <ms>}`. */
 export const LEADER_KEY = "control.leader";
 
 /** The leader's key in the bucket; the streams must exist: `ensureStreams`. */
@@ -17,13 +17,14 @@ export function createLeaderKey(
     async read(call) {
       const stored = await bucket.get(LEADER_KEY, call);
       if (stored === undefined) return undefined;
-      const { holder, place, at } = stored.value;
+      const { holder, place, address, at } = stored.value;
       return {
         revision: stored.revision,
         value: {
           // Somebody's, whatever else it says: it must be seen to rest before it is replaced.
           holder: textOf(holder) ?? "unknown",
           place: textOf(place),
+          address: textOf(address),
           at: numberOf(at) ?? 0,
         },
       };

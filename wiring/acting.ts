@@ -1,0 +1,215 @@
+import { createEventLog } from "../clients/nats/event_log.ts";
+import { createEngine, type Engine } from "../controller/engine.ts";
+import { guardPorts } from "../controller/guarded.ts";
+import { createLabelState, type LabelState } from "../controller/label_state.ts";
+import { createEnvelopeCodec } from "../controller/model/envelope.ts";
+import { instanceOf } from "../controller/model/ids.ts";
+import { stepsOf, unstartedSteps } from "../controller/model/steps.ts";
+import { createPhaseStatistics, type PhaseStatistics } from "../controller/phases.ts";
+import { QueueError } from "../controller/queue.ts";
+import { createScheduler, type Scheduler } from "../controller/scheduler.ts";
+import { settleTask } from "../controller/settle.ts";
+import { createCapabilities } from "../facade/capability.ts";
+import { createLateEvents } from "../facade/late_events.ts";
+import { createFacade, type Facade } from "../facade/server.ts";
+import type { Connections } from "./connections.ts";
+import type { Surroundings } from "./controller.ts";
+import { useApiToken } from "./gitea_rest.ts";
+import { createLaunch } from "./launch.ts";
+import type { Leading } from "./leading.ts";
+import { createOwnership } from "./ownership.ts";
+import type { Parts } from "./parts.ts";
+import { createPlace } from "./place.ts";
+
+/** Everything that only the leader has: facade, engine, scheduler. Disposing closes the facade first. */
+export interface Acting extends AsyncDisposable {
+  readonly engine: Engine;
+  readonly scheduler: Scheduler;
+  readonly statistics: PhaseStatistics;
+  /**
+   * Takes over, then works until aborted; resolves when fetches in flight are stored and, in the
+   * embedded profile, executors have ended. Nothing but such a store is done after the lead was lost.
+   */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const CLAIM_TIMEOUT_MS = 240_000;
+/** The embedded profile promises to be gone within 12 s: for its executors, and for fetches in flight. */
+const FAREWELL_MS = 8_000;
+const EMBEDDED_GRACE_MS = 6_000;
+
+/** Opens the facade and puts engine and scheduler together; only while leading. */
+export async function startActing(
+  parts: Parts,
+  around: Surroundings & { readonly connections: Connections; readonly leading: Leading },
+  signal: AbortSignal,
+): Promise<Acting> {
+  const { config, logger, clock, random, recorder, connections, leading } = around;
+  const { guard, lost } = leading;
+  await using setup = new AsyncDisposableStack();
+  const ports = guardPorts({ ...connections, backends: parts.backends }, { clock, guard });
+  const { trustDomain, capabilityKeys } = parts;
+  const events = setup.use(
+    createEventLog(connections.nats, { clock, logger, guard: () => mayStore(leading) }),
+  );
+  const capabilities = createCapabilities(capabilityKeys);
+  const lateEvents = createLateEvents();
+  const facade = setup.use(
+    await createFacade({
+      svids: connections.svids,
+      trustDomain,
+      gitea: ports.gitea,
+      events: lateEvents,
+      capabilities,
+      recorder,
+      logger,
+      clock,
+    }, { hostname: parts.facade.hostname, port: parts.facade.port, signal }),
+  );
+  const facadeSince = clock.monotonic();
+  const instance = await instanceOf(parts.gitea.uuid, config.namespace);
+  const { defaultBackend, metadataPrefix: prefix } = config;
+  const codec = createEnvelopeCodec(capabilityKeys, { trustDomain, defaultBackend });
+  const ownership = createOwnership({ keys: capabilityKeys, prefix, instance, trustDomain });
+  const statistics = createPhaseStatistics();
+  const engine = setup.use(createEngine({
+    ...ports,
+    offers: facade.offers,
+    ownership,
+    statistics,
+    clock,
+    logger,
+    recorder,
+    random,
+    open: (data) => codec.open(data),
+    stepsOf,
+    nonce: () => crypto.getRandomValues(new Uint8Array(16)).toHex(),
+    identify: ownership.identify,
+    launch: createLaunch({
+      facadeUrl: parts.facade.url ?? `https://127.0.0.1:${facade.port}`,
+      facadeSpiffeId: parts.facade.spiffeId,
+      giteaUrl: parts.gitea.url,
+      capability: (id) => capabilities.issue(id),
+    }),
+    append: events.append,
+    facadeSince: () => facadeSince,
+    guard,
+    onRecovered: () => facade.offers.complete(),
+    onFenced: leading.fence,
+  }, {
+    instance,
+    capacity: { pod: config.backends.pod.capacity, vm: config.backends.vm.capacity },
+    zombieTimeoutMs: config.gitea.zombieTimeoutMs,
+    heartbeatMaxRps: config.gitea.heartbeatMaxRps,
+    claimTimeoutMs: CLAIM_TIMEOUT_MS,
+    maxWaitMs: config.maxWaitMs,
+  }));
+  lateEvents.bind(engine.events);
+  const enabled = parts.backends.map((b) => b.name);
+  const labels = createLabelState({
+    engine,
+    clock,
+    vmLabel: config.vmLabel,
+    enabled: (name) => enabled.includes(name),
+    pendingLimit: (name) => config.backends[name].pendingLimit,
+  });
+  const scheduler = makeScheduler({ ...around, facade, engine, labels, ports }, {
+    capacity: enabled.reduce((sum, name) => sum + config.backends[name].capacity, 0),
+    place: createPlace(codec, { trustDomain, defaultBackend }),
+  });
+
+  /** Executors end while the scheduler lets its last fetches finish: neither needs the other. */
+  const serve = async (stop: AbortSignal) => {
+    await engine.run(stop);
+    if (config.profile !== "embedded" || lost.aborted) return;
+    using limit = clock.timeout(FAREWELL_MS);
+    await engine.endExecutors(limit.signal);
+  };
+  const closeFacade = () => facade[Symbol.asyncDispose]();
+
+  const owned = setup.move();
+  return {
+    engine,
+    scheduler,
+    statistics,
+    async run(stop) {
+      await engine.takeOver(stop);
+      // Executors must find the next leader, not one that can do nothing for them any more.
+      const closing = Promise.withResolvers<void>();
+      lost.addEventListener("abort", () => closeFacade().then(closing.resolve, closing.reject), {
+        once: true,
+      });
+      await Promise.all([
+        serve(stop),
+        scheduler.run(stop),
+        labels.run(stop),
+        useApiToken({
+          ...ports,
+          runnerId: connections.gitea.runnerId,
+          config,
+          giteaUrl: parts.gitea.url,
+          instance,
+          engine,
+          scheduler,
+          clock,
+          logger,
+          guard,
+        }, stop),
+      ]);
+      if (lost.aborted) await closing.promise;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** History waits while it is not sure who leads, and is dropped when it is sure that another does. */
+function mayStore({ lost, guard }: Leading): void {
+  lost.throwIfAborted();
+  try {
+    guard();
+  } catch (cause) {
+    throw new QueueError("unavailable", "Store history: it is not sure who leads", { cause });
+  }
+}
+
+function makeScheduler(
+  around: Surroundings & {
+    readonly connections: Connections;
+    readonly facade: Facade;
+    readonly engine: Engine;
+    readonly labels: LabelState;
+    readonly ports: ReturnType<typeof guardPorts>;
+  },
+  options: { readonly capacity: number; readonly place: ReturnType<typeof createPlace> },
+): Scheduler {
+  const { config, clock, logger, random, recorder, engine, labels, ports } = around;
+  const { gitea, queue } = ports;
+  return createScheduler({
+    gitea,
+    queue,
+    place: options.place,
+    settlePermanent: async ({ taskId, detail, steps: count }, stop) => {
+      const text = `gitea-dynamic-runner: ${detail}`;
+      const steps = unstartedSteps(count);
+      await settleTask({ taskId, result: "failure", text, steps }, { gitea, clock }, stop);
+    },
+    onStored: engine.stored,
+    labels: labels.labels,
+    labelsChanged: labels.changed,
+    // The engine has read them when it took over.
+    flagsReady: () => Promise.resolve(),
+    // Executors are told what Gitea can do as soon as Gitea has told us.
+    onServerCapabilities: (value) => around.facade.setDeclared(value),
+    recorder,
+    logger,
+    clock,
+    random,
+    watch: around.connections.giteaWatch,
+  }, {
+    capacity: options.capacity,
+    version: around.version,
+    capabilities: config.executorCapabilities,
+    fetchMaxRps: config.gitea.fetchMaxRps,
+    ...(config.profile === "embedded" ? { graceMs: EMBEDDED_GRACE_MS } : {}),
+  });
+}

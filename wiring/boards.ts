@@ -1,0 +1,116 @@
+import { createBoard } from "../controller/board.ts";
+import type { Config } from "../controller/config/config.ts";
+import type { StoredEntry } from "../controller/journal.ts";
+import { createLedger } from "../controller/ledger.ts";
+import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
+import type { AssignmentId, BackendName } from "../controller/model/ids.ts";
+import { createPhaseStatistics } from "../controller/phases.ts";
+import { createPool } from "../controller/pool.ts";
+import { NO_FLAGS } from "../controller/records.ts";
+import type { Views } from "../controller/views.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Acting } from "./acting.ts";
+import type { Connections } from "./connections.ts";
+import { enabledBackends, type Surroundings } from "./controller.ts";
+import type { QueueWatch, Sources } from "./sources.ts";
+
+/** Which entries of the events stream. */
+interface EventsQuery {
+  readonly assignment?: AssignmentId;
+  readonly beforeSeq?: number;
+  readonly limit: number;
+}
+
+const READ_EVENTS_MS = 2_000;
+
+/** The pages of the leader. */
+export function showActing(
+  { engine, scheduler, statistics }: Acting,
+  around: Surroundings & { readonly connections: Connections; readonly counts: QueueWatch },
+): Views {
+  const { config, clock, sources } = around;
+  return createBoard({
+    ledger: engine.ledger,
+    pools: engine.pools,
+    statistics,
+    clock,
+    from: {
+      version: around.version,
+      profile: config.profile,
+      enabled: enabledBackends(config),
+      effectiveConfig: config.effective,
+      leader: () => sources.leader(engine.epoch()),
+      sources: sources.all,
+      flags: engine.flags,
+      label: (name) => labelOf(config, name, engine.flags(name).label?.value),
+      counts: around.counts.of,
+      strangers: engine.strangers,
+      ready: engine.ready,
+      nextFetchAt: scheduler.nextFetchAt,
+      readEvents: (query) => readEvents(around, query),
+    },
+  });
+}
+
+/** Entries of the events stream. A page must not wait for a server that is away. */
+export async function readEvents(
+  { connections, clock }: {
+    readonly connections: Pick<Connections, "events">;
+    readonly clock: Clock;
+  },
+  { assignment, beforeSeq, limit }: EventsQuery,
+): Promise<StoredEntry[]> {
+  using patience = clock.timeout(READ_EVENTS_MS);
+  return await connections.events.read({
+    ...(assignment === undefined ? {} : { assignment }),
+    ...(beforeSeq === undefined ? {} : { fromSeq: beforeSeq - 1 }),
+    limit,
+    newestFirst: assignment === undefined,
+  }, patience);
+}
+
+/** What there is to show of a process that does not lead: the servers and, once it can be read, history. */
+export function emptyBoard(deps: {
+  readonly config: Config;
+  readonly version: string;
+  readonly sources: Sources;
+  readonly clock: Clock;
+  readEvents?(query: EventsQuery): Promise<StoredEntry[]>;
+}): Views {
+  const { config, clock, sources } = deps;
+  const makePool = (name: BackendName) =>
+    createPool({ capacity: () => config.backends[name].capacity, open: () => false });
+  const pools = { pod: makePool("pod"), vm: makePool("vm") };
+  const ledger = createLedger({
+    clock,
+    pools,
+    delays: DEFAULT_DELAYS,
+    journal: { write() {} },
+    run() {},
+  });
+  return createBoard({
+    ledger,
+    pools,
+    statistics: createPhaseStatistics(),
+    clock,
+    from: {
+      version: deps.version,
+      profile: config.profile,
+      enabled: enabledBackends(config),
+      effectiveConfig: config.effective,
+      leader: () => sources.leader(0),
+      sources: sources.all,
+      flags: () => NO_FLAGS,
+      label: (name) => labelOf(config, name),
+      counts: () => null,
+      strangers: () => [],
+      ready: () => false,
+      nextFetchAt: () => null,
+      readEvents: deps.readEvents ?? (() => Promise.resolve([])),
+    },
+  });
+}
+
+function labelOf(config: Config, name: BackendName, given?: string): string {
+  return name === "vm" ? given ?? config.vmLabel : name;
+}

@@ -1,0 +1,95 @@
+import { createGitea, type GiteaClient } from "../clients/gitea/runner_service.ts";
+import { connectNats, type NatsConnection } from "../clients/nats/connection.ts";
+import { createControlStore } from "../clients/nats/control_store.ts";
+import { createEventLog, type EventLog } from "../clients/nats/event_log.ts";
+import { createQueue } from "../clients/nats/queue.ts";
+import { createRecords } from "../clients/nats/records.ts";
+import { ensureStreams } from "../clients/nats/streams.ts";
+import { type SvidSource, watchSvids } from "../clients/spiffe/workload_api.ts";
+import { createGiteaWatch, type GiteaWatch } from "../controller/gitea_status.ts";
+import type { AssignmentQueue } from "../controller/queue.ts";
+import type { ControlStore, Records } from "../controller/records.ts";
+import { checkRegistration } from "../controller/scheduler.ts";
+import { allOrNone } from "../lib/all_or_none.ts";
+import type { Parts } from "./parts.ts";
+import type { Surroundings } from "./controller.ts";
+
+/** The servers around us. Nothing acts on them yet: a standby has all of it, too. */
+export interface Connections {
+  readonly gitea: GiteaClient;
+  readonly giteaWatch: GiteaWatch;
+  readonly nats: NatsConnection;
+  readonly queue: AssignmentQueue;
+  readonly records: Records;
+  readonly control: ControlStore;
+  readonly events: EventLog;
+  readonly svids: SvidSource;
+}
+
+/**
+ * Connects to Gitea, NATS and the Workload API, and pushes them on `stack`. Waits for servers that may
+ * come, and for our own SVID: who has none could not lead. Rejects at once with a named error for what
+ * cannot become right (registration, credentials, streams).
+ */
+export async function connect(
+  parts: Parts,
+  around: Surroundings & { readonly stack: AsyncDisposableStack },
+  signal: AbortSignal,
+): Promise<Connections> {
+  const { config, logger, clock, random, sources, stack } = around;
+  const gitea = stack.use(createGitea(parts.gitea));
+  const nats = stack.use(connectNats(parts.nats, { logger, clock }));
+  sources.nats = () => nats.status();
+  const giteaWatch = createGiteaWatch(clock, logger);
+  sources.gitea = () => giteaWatch.status();
+  const names = { stream: config.nats.stream, subjectBase: config.nats.subjectBase };
+  // When one cannot become right, the other is not waited for.
+  await allOrNone([
+    (stop) => checkRegistration({ gitea, clock, logger, random, watch: giteaWatch }, stop),
+    (stop) => prepareStreams({ nats, names, around }, stop),
+  ], signal);
+  const deps = { clock, logger };
+  const queue = createQueue(nats, { ...names, ...deps });
+  const records = stack.use(createRecords(nats, deps));
+  const events = stack.use(createEventLog(nats, deps));
+  const control = createControlStore(nats, { clock });
+  const svids = stack.use(watchSvids(
+    { endpoint: parts.endpointSocket, spiffeId: parts.facade.spiffeId, ...deps },
+    { signal },
+  ));
+  sources.spire = () => svids.status();
+  await svids.ready(signal);
+  return { gitea, giteaWatch, nats, queue, records, control, events, svids };
+}
+
+/** Streams and bucket, made where they are absent; the source says what is waited for. */
+async function prepareStreams(
+  { nats, names, around }: {
+    readonly nats: NatsConnection;
+    readonly names: { readonly stream: string; readonly subjectBase: string };
+    readonly around: Surroundings;
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, logger, sources } = around;
+  await nats.ready({ signal });
+  let waiting: string | null = null;
+  sources.nats = () => {
+    const status = nats.status();
+    return waiting === null ? status : { ...status, kind: "disconnected", detail: waiting };
+  };
+  const onWait = ({ message }: Error) => {
+    const detail = `${message}: JetStream is not enabled on this server, or not up yet`;
+    if (waiting !== detail) logger.warn("JetStream cannot be used", { error: detail });
+    waiting = detail;
+  };
+  const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal, onWait });
+  waiting = null;
+  if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
+  if (bucketLost) {
+    logger.error("records lost", {
+      component: "queue",
+      error: "the bucket CI_RUNNER_STATE was missing beside an existing stream",
+    });
+  }
+}

@@ -1,0 +1,62 @@
+import { createLeaderKey } from "../clients/nats/leader_key.ts";
+import type { Leadership } from "../controller/leadership.ts";
+import { createSoloLeader } from "../controller/solo_leader.ts";
+import type { Connections } from "./connections.ts";
+import type { Surroundings } from "./controller.ts";
+import type { Parts } from "./parts.ts";
+
+/** Another controller leads: this one has stopped acting and must end. */
+export class LeadershipLost extends Error {
+  override readonly name = "LeadershipLost";
+
+  /** `detail` says what was seen. */
+  constructor(detail: string) {
+    super(`scheduler leadership lost: ${detail}`);
+  }
+}
+
+/** The right to act, and its end. */
+export interface Leading {
+  readonly leadership: Leadership;
+  /** Aborts with {@link LeadershipLost} when it is over; nothing may be done after that. */
+  readonly lost: AbortSignal;
+  /** Throws while this process may not act. */
+  guard(): void;
+  /** Tells that another leads. */
+  fence(detail: string): void;
+}
+
+/** Who decides about the lead, by configuration: a Lease, or a key beside the records. */
+export function createLeading(
+  parts: Parts,
+  { nats }: Pick<Connections, "nats">,
+  around: Surroundings & { readonly stack: AsyncDisposableStack },
+): Leading {
+  const { clock, logger, sources, stack, config } = around;
+  const fenced = new AbortController();
+  const fence = (detail: string) => fenced.abort(new LeadershipLost(detail));
+  const { self } = sources;
+  const address = config.admin.advertise;
+  const leadership = stack.use(
+    parts.elect?.({ self, address, onLost: fence }) ??
+      createSoloLeader({
+        key: createLeaderKey(nats, { clock }),
+        clock,
+        logger,
+        self,
+        address,
+        place: parts.place ?? null,
+        onLost: fence,
+      }),
+  );
+  sources.leadership = () => leadership.status();
+  return {
+    leadership,
+    lost: fenced.signal,
+    guard() {
+      fenced.signal.throwIfAborted();
+      leadership.check();
+    },
+    fence,
+  };
+}
