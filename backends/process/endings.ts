@@ -1,15 +1,12 @@
 import type { Ending } from "../../controller/backend.ts";
 import { exitText } from "../exit_texts.ts";
+import { lastLinesOf } from "../last_lines.ts";
 import { readEnd, readStart } from "./folder.ts";
 import { isAlive, isDead, parseStat, type ProcessRef, readStat } from "./proc.ts";
 
 const TAIL_BYTES = 16 * 1024;
-const TAIL_LINES = 20;
-const LINE_LENGTH = 400;
 /** The output of the gate and the runner is kept below this, the newest part. */
 const OUTPUT_BYTES = 4 * 1024 * 1024;
-const CONTROLS = /\p{Cc}/gu;
-const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[A-Za-z]`, "g");
 
 /**
  * How the executor in `folder` ended; null while its wrapper or its program runs. What stands in its
@@ -42,12 +39,9 @@ export async function endingOf(
   return { code: "executor_lost", detail, exitCode: null, lastLines };
 }
 
-/** The last lines that gate and runner printed, without control characters. */
+/** The last lines that gate and runner printed. */
 async function tailOf(folder: string): Promise<string[]> {
-  const text = new TextDecoder().decode(await readEnd(`${folder}/output`, TAIL_BYTES));
-  return text.split("\n")
-    .map((line) => line.replace(COLOURS, "").replace(CONTROLS, " ").slice(0, LINE_LENGTH).trimEnd())
-    .filter((line) => line !== "").slice(-TAIL_LINES);
+  return lastLinesOf(new TextDecoder().decode(await readEnd(`${folder}/output`, TAIL_BYTES)));
 }
 
 /**

@@ -1,0 +1,207 @@
+import {
+  type Backend,
+  BackendError,
+  type Call,
+  type Executor,
+  type ExecutorChange,
+} from "../../controller/backend.ts";
+import type { ExecutorName } from "../../controller/model/ids.ts";
+import { metadataKeys } from "../../controller/model/metadata.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { ClusterError, type ExecutorCluster, type IdentityEntry } from "./cluster.ts";
+import { toBackendError } from "./errors.ts";
+import { createPodIdentity, type IdentitySettings } from "./identity.ts";
+import { checkPodSettings, podManifest, type PodSettings } from "./manifest.ts";
+import { createPatience, DEFAULT_PATIENCE, type PatienceTimes } from "./patience.ts";
+import type { Pod } from "./pod.ts";
+import { executorOf } from "./status.ts";
+
+/** What the Pod backend is made of. */
+export interface PodBackendOptions {
+  readonly cluster: ExecutorCluster;
+  readonly pods: PodSettings;
+  readonly identity: Omit<IdentitySettings, "userId">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Throws when this process may not act any more; asked before what it does by itself (the sweep). */
+  guard(): void;
+  readonly patience?: PatienceTimes;
+}
+
+/**
+ * Executors as Pods. Nothing is kept here but how long a Pod has been in a bad state: what is true of
+ * an executor is read from the API server each time.
+ *
+ * ```
+ *  create --> Pending --> Running --> ended ----------+
+ *               |  \                    |             +--> Terminating --> gone (name free)
+ *               |   stuck (image, ...)--+             |        |
+ *               +-------- deleted by us or others ----+        +--> overdue: its node is lost
+ * ```
+ * Throws an `Error` when the settings cannot work together.
+ */
+export function createPodBackend(options: PodBackendOptions): Backend {
+  const { cluster, clock, pods: settings } = options;
+  const { prefix } = options.identity;
+  const logger = options.logger.child({ backend: "pod" });
+  checkPodSettings(settings);
+  const keys = metadataKeys(prefix);
+  const ours = { [keys.labels.runner]: "true" };
+  const patience = createPatience(clock, options.patience ?? DEFAULT_PATIENCE);
+  const identity = createPodIdentity({
+    cluster,
+    settings: { ...options.identity, userId: settings.userId },
+    clock,
+    logger,
+    guard: options.guard,
+  });
+
+  const seen = (pod: Pod): Executor =>
+    executorOf(pod, { prefix, needsNode: identity.needsNode, ...patience.judge(pod) });
+
+  const call = async <T>(action: string, { signal }: Call, run: () => Promise<T>): Promise<T> => {
+    signal.throwIfAborted();
+    try {
+      return await run();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw toBackendError(action, error);
+    }
+  };
+
+  /** Undefined while entries cannot be listed, which keeps nobody from seeing the Pods. */
+  const entriesFor = async (options: Call): Promise<IdentityEntry[] | undefined> => {
+    try {
+      return await identity.list(options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      logger.warn("identity entries cannot be listed", { error });
+      return undefined;
+    }
+  };
+
+  const sweep = async (entries: readonly IdentityEntry[], pods: readonly Pod[], options: Call) => {
+    try {
+      await identity.sweep(entries, new Set(pods.map(({ uid }) => uid)), options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      logger.warn("identity entries without executor cannot be deleted", { error });
+    }
+  };
+
+  /** A Pod whose node is lost stays until somebody says that it may go. */
+  const end = async ({ name, uid }: Pick<Executor, "name" | "uid">, options: Call) => {
+    const left = await deletePod({ name, uid, graceSeconds: null }, options);
+    if (left === undefined || left.uid !== uid || !patience.judge(left).overdue) return;
+    logger.warn("executor of a lost node is removed", { executor: name, node: left.node });
+    await deletePod({ name, uid, graceSeconds: 0 }, options);
+  };
+
+  /** A name that has another UID, or none, is success: exactly this Pod is gone. */
+  const deletePod = async (
+    pod: Parameters<ExecutorCluster["deletePod"]>[0],
+    options: Call,
+  ): Promise<Pod | undefined> => {
+    try {
+      return await cluster.deletePod(pod, options);
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
+    }
+  };
+
+  return {
+    name: "pod",
+    find(name, options) {
+      return call(`Find executor "${name}"`, options, async () => {
+        const pod = await cluster.getPod(name, options);
+        return pod === undefined ? undefined : seen(pod);
+      });
+    },
+    create(spec, options) {
+      return call(`Make executor "${spec.name}"`, options, async () => {
+        return seen(await cluster.createPod(podManifest(spec, settings), options));
+      });
+    },
+    bindIdentity(executor, assignment, options) {
+      const action = `Bind the identity of executor "${executor.name}"`;
+      return call(action, options, async () => {
+        const pod = await cluster.getPod(executor.name, options);
+        if (pod === undefined || pod.uid !== executor.uid) {
+          throw new BackendError("conflict", `${action}: it is gone`);
+        }
+        if (pod.annotations[keys.annotations.spiffeId] !== assignment.identity.spiffeId) {
+          const message = `${action}: it was made for another SPIFFE ID`;
+          throw new BackendError("invalid", message, { retryable: false });
+        }
+        await identity.bind(seen(pod), assignment, options);
+      });
+    },
+    markTerminal({ name, uid }, options) {
+      return call(`Mark executor "${name}"`, options, async () => {
+        try {
+          const labels = { [keys.labels.terminal]: "true" };
+          await cluster.labelPod({ name, uid, labels }, options);
+        } catch (error) {
+          if (!isGone(error)) throw error;
+        }
+      });
+    },
+    list(options) {
+      return call("List executors", options, async () => {
+        // In this order: a Pod of an entry that is there now was there before the entry.
+        const entries = await entriesFor(options);
+        const pods = await cluster.listPods(ours, options);
+        patience.keepOnly(new Set(pods.map(({ uid }) => uid)));
+        if (entries !== undefined) await sweep(entries, pods, options);
+        return pods.map(seen);
+      });
+    },
+    async *watch(options) {
+      const known = new Map<string, string>();
+      for await (const change of cluster.watchPods(ours, options)) {
+        switch (change.kind) {
+          case "all": {
+            const names = new Set(change.pods.map(({ name }) => name));
+            const left = [...known.keys()].filter((name) => !names.has(name));
+            for (const name of left) known.delete(name);
+            yield* left.map(gone);
+            for (const pod of change.pods) {
+              known.set(pod.name, pod.uid);
+              yield { name: pod.name as ExecutorName, executor: seen(pod) };
+            }
+            break;
+          }
+          case "changed":
+            known.set(change.pod.name, change.pod.uid);
+            yield { name: change.pod.name as ExecutorName, executor: seen(change.pod) };
+            break;
+          case "removed":
+            patience.forget(change.uid);
+            if (known.get(change.name) !== change.uid) break;
+            known.delete(change.name);
+            yield gone(change.name);
+            break;
+          default:
+            change satisfies never;
+        }
+      }
+    },
+    delete(executor, options) {
+      return call(`Delete executor "${executor.name}"`, options, async () => {
+        await end(executor, options);
+        await identity.unbind(executor, options);
+      });
+    },
+  };
+}
+
+function gone(name: string): ExecutorChange {
+  return { name: name as ExecutorName, executor: null };
+}
+
+/** The name has another UID, or none: exactly this Pod is gone. */
+function isGone(error: unknown): boolean {
+  return error instanceof ClusterError && (error.code === "not_found" || error.code === "conflict");
+}
