@@ -43,7 +43,12 @@ export interface FlagNote {
 export interface ControlFlags {
   readonly cordon: FlagNote | null;
   readonly drain:
-    | (FlagNote & { readonly deadline: number | null; readonly hold: boolean })
+    | (FlagNote & {
+      readonly deadline: number | null;
+      readonly hold: boolean;
+      /** Id of the operation that tells how far it is; absent when somebody else has set it. */
+      readonly operation?: string;
+    })
     | null;
   /** `replaced` is the configured value that was overridden: a changed configuration wins. */
   readonly capacity: (FlagNote & { readonly value: number; readonly replaced: number }) | null;
@@ -52,6 +57,26 @@ export interface ControlFlags {
 
 /** Nothing set. */
 export const NO_FLAGS: ControlFlags = { cordon: null, drain: null, capacity: null, label: null };
+
+/** Flags as they are stored. */
+export interface StoredFlags {
+  readonly flags: ControlFlags;
+  /** What a write must name; 0 when none were ever set. */
+  readonly revision: number;
+  /** Id of the operation that wrote them; null when there was none. */
+  readonly operation: string | null;
+}
+
+/** The flags for whoever changes them: operators' actions on the leader. */
+export interface FlagStore {
+  /** What stands there. Throws while it cannot be read. */
+  read(backend: BackendName, call: Call): Promise<StoredFlags>;
+  /**
+   * Writes over `next.revision` and resolves to what stands there then; `QueueError` `conflict` when
+   * another revision does.
+   */
+  write(backend: BackendName, next: StoredFlags, call: Call): Promise<StoredFlags>;
+}
 
 /** Control flags and the epoch, in the KV bucket. */
 export interface ControlStore {

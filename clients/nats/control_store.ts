@@ -1,19 +1,41 @@
+import type { BackendName } from "../../controller/model/ids.ts";
 import { QueueError } from "../../controller/queue.ts";
 import {
   type ControlFlags,
   type ControlStore,
   type FlagNote,
+  type FlagStore,
   NO_FLAGS,
 } from "../../controller/records.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isObject } from "../../lib/json_object.ts";
 import { createBucket } from "./bucket.ts";
 import type { NatsConnection } from "./connection.ts";
-import { type Json, numberAt, numberOf, textAt } from "./json.ts";
+import { type Json, numberAt, numberOf, textAt, textOf } from "./json.ts";
 
 /** Key of the leader's epoch: `{"epoch": <number>}`. */
 export const EPOCH_KEY = "control.epoch";
 const TRIES = 100;
+
+/** The flags of each backend (`control.<backend>`) in the bucket, for whoever changes them. */
+export function createFlagStore(
+  connection: NatsConnection,
+  deps: { readonly clock: Clock },
+): FlagStore {
+  const bucket = createBucket(connection, deps);
+  return {
+    async read(backend, call) {
+      const stored = await bucket.get(keyOf(backend), call);
+      if (stored === undefined) return { flags: NO_FLAGS, revision: 0, operation: null };
+      const { value, revision } = stored;
+      return { flags: readFlags(value), revision, operation: textOf(value.operation) };
+    },
+    async write(backend, next, call) {
+      const value = { ...next.flags, operation: next.operation };
+      return { ...next, revision: await bucket.put(keyOf(backend), value, next.revision, call) };
+    },
+  };
+}
 
 /** Control flags (`control.<backend>`) and the epoch (`control.epoch`) in the bucket. */
 export function createControlStore(
@@ -21,11 +43,9 @@ export function createControlStore(
   deps: { readonly clock: Clock },
 ): ControlStore {
   const bucket = createBucket(connection, deps);
+  const stored = createFlagStore(connection, deps);
   return {
-    async flags(backend, call) {
-      const stored = await bucket.get(`control.${backend}`, call);
-      return stored === undefined ? NO_FLAGS : readFlags(stored.value);
-    },
+    flags: async (backend, call) => (await stored.read(backend, call)).flags,
     async takeOver(call) {
       for (let attempt = 0; attempt < TRIES; attempt++) {
         const stored = await bucket.get(EPOCH_KEY, call);
@@ -56,6 +76,10 @@ export function createControlStore(
   };
 }
 
+function keyOf(backend: BackendName): string {
+  return `control.${backend}`;
+}
+
 function epochOf(value: Json | undefined): number {
   return numberOf(value?.epoch) ?? 0;
 }
@@ -65,7 +89,12 @@ function readFlags({ cordon, drain, capacity, label }: Json): ControlFlags {
   return {
     cordon: isObject(cordon) ? noteOf(cordon) : null,
     drain: isObject(drain)
-      ? { ...noteOf(drain), deadline: numberOf(drain.deadline), hold: drain.hold === true }
+      ? {
+        ...noteOf(drain),
+        deadline: numberOf(drain.deadline),
+        hold: drain.hold === true,
+        ...typeof drain.operation === "string" ? { operation: drain.operation } : {},
+      }
       : null,
     capacity: isObject(capacity)
       ? {

@@ -7,6 +7,7 @@ recordsContract("fake records", () => {
     records: store.records(),
     other: store.records(),
     control: store.control,
+    flags: store.flags,
     setFlags(flags) {
       store.setFlags("pod", flags);
       return Promise.resolve();

@@ -1,5 +1,5 @@
 import { createBucket } from "../../clients/nats/bucket.ts";
-import { createControlStore } from "../../clients/nats/control_store.ts";
+import { createControlStore, createFlagStore } from "../../clients/nats/control_store.ts";
 import { createRecords } from "../../clients/nats/records.ts";
 import { DEPS, openNatsWorld } from "../support/nats_world.ts";
 import { recordsContract } from "./records_suite.ts";
@@ -17,6 +17,7 @@ recordsContract("NATS records", async () => {
     records,
     other,
     control: createControlStore(world.connection, DEPS),
+    flags: createFlagStore(world.connection, DEPS),
     async setFlags(flags) {
       await bucket.put("control.pod", flags, 0, { signal: AbortSignal.timeout(5_000) });
     },

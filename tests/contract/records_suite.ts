@@ -5,6 +5,7 @@ import { QueueError } from "../../controller/queue.ts";
 import {
   type ControlFlags,
   type ControlStore,
+  type FlagStore,
   NO_FLAGS,
   type Records,
 } from "../../controller/records.ts";
@@ -16,6 +17,7 @@ export interface RecordsWorld extends AsyncDisposable {
   /** The same bucket as another controller sees it. */
   readonly other: Records;
   readonly control: ControlStore;
+  readonly flags: FlagStore;
   /** Writes flags as the operator's action does. */
   setFlags(flags: ControlFlags): Promise<void>;
 }
@@ -190,6 +192,26 @@ export function recordsContract(name: string, setup: () => Promise<RecordsWorld>
     await world.setFlags(flags);
     assert.deepEqual(await world.control.flags("pod", call), flags);
     assert.deepEqual(await world.control.flags("vm", call), NO_FLAGS);
+  });
+
+  Deno.test(`${name}: flags.write() replaces only the revision it names, and keeps who wrote`, async () => {
+    await using world = await setup();
+    const nothing = await world.flags.read("pod", call);
+    assert.deepEqual(nothing, { flags: NO_FLAGS, revision: 0, operation: null });
+    const note = { by: "alice", at: 5, note: "a node is replaced" };
+    const drain = { ...note, deadline: 9, hold: false, operation: "op-1" };
+    const next = { ...nothing, flags: { ...NO_FLAGS, drain }, operation: "op-1" };
+    const written = await world.flags.write("pod", next, call);
+    assert.ok(written.revision > 0);
+    assert.deepEqual(await world.flags.read("pod", call), written);
+    assert.deepEqual(await world.control.flags("pod", call), next.flags);
+    await assert.rejects(world.flags.write("pod", next, call), isConflict);
+    const lifted = await world.flags.write("pod", {
+      flags: NO_FLAGS,
+      revision: written.revision,
+      operation: "op-2",
+    }, call);
+    assert.deepEqual(await world.flags.read("pod", call), lifted);
   });
 
   Deno.test(`${name}: methods reject with the signal's reason when aborted`, async () => {

@@ -5,8 +5,10 @@ import { QueueError } from "../../controller/queue.ts";
 import {
   type ControlFlags,
   type ControlStore,
+  type FlagStore,
   NO_FLAGS,
   type Records,
+  type StoredFlags,
   type Versioned,
 } from "../../controller/records.ts";
 
@@ -28,6 +30,7 @@ export interface FakeStore {
   /** One controller's view of the records. */
   records(): Records;
   readonly control: ControlStore;
+  readonly flags: FlagStore;
   /** Another writer: the record stays, its revision does not. */
   touch(task: TaskId): void;
   /** What an operator sets. */
@@ -37,7 +40,7 @@ export interface FakeStore {
 /** Makes a {@link FakeStore}. */
 export function createFakeStore(): FakeStore {
   const tasks = new Map<TaskId, Versioned<TaskRecord>>();
-  const flags = new Map<BackendName, ControlFlags>();
+  const flags = new Map<BackendName, StoredFlags>();
   const faults: FakeStoreFaults = { away: false, beforeWrite: null, afterWrite: null };
   let revision = 0;
   let epoch = 0;
@@ -76,7 +79,8 @@ export function createFakeStore(): FakeStore {
       if (current !== undefined) tasks.set(task, { ...current, revision: ++revision });
     },
     setFlags(backend, changes) {
-      flags.set(backend, { ...NO_FLAGS, ...flags.get(backend), ...changes });
+      const next = { ...NO_FLAGS, ...flags.get(backend)?.flags, ...changes };
+      flags.set(backend, { flags: next, revision: ++revision, operation: null });
     },
     records: () => ({
       async get(task, call) {
@@ -94,10 +98,25 @@ export function createFakeStore(): FakeStore {
         return new Map(tasks);
       },
     }),
+    flags: {
+      async read(backend, call) {
+        await reach(call);
+        return flags.get(backend) ?? { flags: NO_FLAGS, revision: 0, operation: null };
+      },
+      async write(backend, next, call) {
+        await reach(call);
+        if ((flags.get(backend)?.revision ?? 0) !== next.revision) {
+          throw new QueueError("conflict", `Write flags of ${backend}: not over ${next.revision}`);
+        }
+        const written = { ...next, revision: ++revision };
+        flags.set(backend, written);
+        return written;
+      },
+    },
     control: {
       async flags(backend, call) {
         await reach(call);
-        return flags.get(backend) ?? NO_FLAGS;
+        return flags.get(backend)?.flags ?? NO_FLAGS;
       },
       async takeOver(call) {
         await reach(call);
