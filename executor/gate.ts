@@ -8,6 +8,7 @@ import { EXIT, type Outcome } from "./exit_codes.ts";
 import { createFacadeApi } from "./facade_api.ts";
 import { createFacadeLink } from "./facade_link.ts";
 import { GateEnd, outcomeOf } from "./gate_end.ts";
+import { GATE_LIMITS, type GateLimits } from "./gate_limits.ts";
 import { prepareTrust } from "./gate_trust.ts";
 import { createGiteaRoute } from "./gitea_route.ts";
 import { createHeartbeat } from "./heartbeat.ts";
@@ -42,31 +43,6 @@ export interface GateDeps {
   readonly limits?: Partial<GateLimits>;
 }
 
-/** Time limits of the gate, ms. */
-export interface GateLimits {
-  /** For the first SVID; 10 minutes. */
-  readonly identityMs: number;
-  /** Without any answer of the facade while there is no task; 10 minutes. */
-  readonly facadeMs: number;
-  /** For a facade that refuses this executor or its reports to change its mind; 1 minute. */
-  readonly refusalMs: number;
-  /** For the delivery after the runner has gone; 1 hour. */
-  readonly deliveryMs: number;
-  /** Between heartbeats; 10 s. */
-  readonly heartbeatMs: number;
-  /** For a runner to end after its final state was accepted; 30 s. */
-  readonly lingerMs: number;
-}
-
-const LIMITS: GateLimits = {
-  identityMs: 600_000,
-  facadeMs: 600_000,
-  refusalMs: 60_000,
-  deliveryMs: 3_600_000,
-  heartbeatMs: 10_000,
-  lingerMs: 30_000,
-};
-
 const ORPHANS_MS = 2500;
 
 /**
@@ -82,7 +58,7 @@ const ORPHANS_MS = 2500;
  */
 export async function runGate(launch: Launch, deps: GateDeps): Promise<Outcome> {
   const { clock, logger } = deps;
-  const limits = { ...LIMITS, ...deps.limits };
+  const limits = { ...GATE_LIMITS, ...deps.limits };
   const started = clock.monotonic();
   const phase = (name: string) => {
     logger.info("gate phase", { phase: name, ms: Math.round(clock.monotonic() - started) });

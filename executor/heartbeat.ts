@@ -3,8 +3,8 @@ import type { Logger } from "../lib/logger.ts";
 import { backoffMs } from "../lib/retry.ts";
 import { EXIT, type Outcome } from "./exit_codes.ts";
 import type { FacadeApi } from "./facade_api.ts";
-import type { GateLimits } from "./gate.ts";
 import { GateEnd } from "./gate_end.ts";
+import type { GateLimits } from "./gate_limits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Sent } from "./report_sender.ts";
 
@@ -27,7 +27,7 @@ export interface HeartbeatDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
-  readonly limits: GateLimits;
+  readonly limits: Omit<GateLimits, "identityMs" | "lingerMs">;
   readonly outbox: Pick<Outbox, "started">;
   /** Called with a {@link GateEnd} when the facade wants nothing of this executor. */
   readonly end: (error: GateEnd) => void;

@@ -4,6 +4,7 @@ import { EXIT, type Outcome } from "../../executor/exit_codes.ts";
 import { createFacadeApi } from "../../executor/facade_api.ts";
 import { createFacadeLink } from "../../executor/facade_link.ts";
 import { GateEnd, outcomeOf } from "../../executor/gate_end.ts";
+import { GATE_LIMITS } from "../../executor/gate_limits.ts";
 import { createHeartbeat } from "../../executor/heartbeat.ts";
 import type { Launch } from "../../executor/launch.ts";
 import { createOutbox } from "../../executor/outbox.ts";
@@ -27,14 +28,6 @@ export interface LightGateOptions {
   onPhase(phase: LightPhase): void;
 }
 
-const LIMITS = {
-  identityMs: 600_000,
-  facadeMs: 600_000,
-  refusalMs: 60_000,
-  deliveryMs: 3_600_000,
-  heartbeatMs: 10_000,
-  lingerMs: 30_000,
-};
 const common = { clock: systemClock, random: Math.random, logger: silentLogger };
 
 /**
@@ -71,7 +64,7 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
     sender: facade,
     spool,
     runnerVersion: () => "v1.0.8",
-    refusalMs: LIMITS.refusalMs,
+    refusalMs: GATE_LIMITS.refusalMs,
   });
   const nonce = randomHex(32);
   const service = createRunnerService({
@@ -92,7 +85,7 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
   const heartbeat = createHeartbeat({
     ...common,
     facade,
-    limits: LIMITS,
+    limits: GATE_LIMITS,
     outbox,
     end: early.reject,
   });
