@@ -20,7 +20,7 @@ export interface Caller {
 }
 
 /** Who a peer's certificate says it is. */
-export type Peer = { readonly kind: "peer" } & Pick<Caller, "spiffeId" | "serial">;
+export type KnownPeer = { readonly kind: "peer" } & Pick<Caller, "spiffeId" | "serial">;
 
 /** `why` is for our log only: a caller learns nothing from it. */
 export type Refused = { readonly kind: "refused"; readonly why: string };
@@ -34,10 +34,10 @@ export interface Authenticator {
    * By the peer certificate's DER at `now` (milliseconds since the epoch). Absent, empty and odd ones
    * are refused.
    */
-  peer(certificate: Uint8Array | undefined, now: number): Peer | Refused | Expired;
+  peer(certificate: Uint8Array | undefined, now: number): KnownPeer | Refused | Expired;
   /** By the headers, for a peer that was let in. */
   caller(
-    peer: Peer,
+    peer: KnownPeer,
     header: (name: string) => string | null,
   ): { readonly kind: "caller"; readonly caller: Caller } | Refused;
 }

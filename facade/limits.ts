@@ -3,11 +3,11 @@ import type { Clock } from "../lib/clock.ts";
 /** Bounds on what one peer may ask for, so that many executors cannot starve the control loops. */
 export interface PeerLimits {
   /** Admits one call of `peer`; dispose it at the call's end. Otherwise says which bound was met. */
-  enter(peer: string): ({ readonly kind: "admitted" } & Disposable) | Refusal;
+  enter(peer: string): ({ readonly kind: "admitted" } & Disposable) | NotAdmitted;
 }
 
-/** A call that is not admitted. */
-export interface Refusal {
+/** Which bound a call has met; its caller may be told. */
+export interface NotAdmitted {
   readonly kind: "refused";
   readonly why: string;
 }
@@ -93,6 +93,6 @@ export function createPeerLimits(clock: Clock, options: LimitOptions = DEFAULT_L
   };
 }
 
-function refused(why: string): Refusal {
+function refused(why: string): NotAdmitted {
   return { kind: "refused", why };
 }
