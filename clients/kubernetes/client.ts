@@ -2,6 +2,7 @@ import type * as k8s from "@kubernetes/client-node";
 import type { KubernetesAccess } from "../../controller/config/config.ts";
 import { noRecorder, type Recorder } from "../../controller/recorder.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { objectOrEmpty } from "../../lib/json_object.ts";
 import { type Logger, silentLogger } from "../../lib/logger.ts";
 import { createCredentials } from "./credentials.ts";
 import { KubernetesError } from "./error.ts";
@@ -11,6 +12,7 @@ import { createWatchkeeper, type KubernetesStatus } from "./status.ts";
 import { createTransport, late, malformed, Refused, type Transport } from "./transport.ts";
 import { createTurns } from "./turns.ts";
 import { listAndWatch, type WatchEvent, type WatchTarget } from "./watch.ts";
+import { type Collection, listAll, Lost, type PlainObject } from "./watch_protocol.ts";
 
 /** Options of the generated methods, their last argument: carries signal and content type of a call. */
 export type CallOptions = k8s.ConfigurationOptions<k8s.ObservableMiddleware>;
@@ -42,6 +44,13 @@ export interface Kubernetes extends AsyncDisposable {
    */
   call<T>(action: string, run: (options: CallOptions) => Promise<T>, call: Call): Promise<T>;
   /**
+   * One request in plain JSON, for objects with fields that the generated classes do not know: they
+   * would drop them without a word. Rejects as {@link Kubernetes.call} does.
+   */
+  request(action: string, request: PlainRequest, call: Call): Promise<PlainObject>;
+  /** Everything in a collection, of one moment, as plain JSON. Rejects as {@link Kubernetes.call} does. */
+  listAll(action: string, collection: Collection, call: Call): Promise<readonly PlainObject[]>;
+  /**
    * Lists and then watches until `signal` aborts; see `watch.ts`. Objects come as plain JSON (times are
    * strings there, where generated methods give `Date`).
    */
@@ -50,6 +59,14 @@ export interface Kubernetes extends AsyncDisposable {
     options: { readonly signal: AbortSignal },
   ): AsyncGenerator<WatchEvent<T>, void>;
   status(): KubernetesStatus;
+}
+
+/** What {@link Kubernetes.request} sends. */
+export interface PlainRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly body?: PlainObject;
 }
 
 /** What {@link createKubernetes} needs. */
@@ -104,6 +121,8 @@ export async function createKubernetes(
   const judge = (action: string, error: unknown, deadline: AbortSignal, ms: number) => {
     const failure = error instanceof Refused
       ? error.failure
+      : error instanceof Lost
+      ? malformed(error.message)
       : deadline.aborted
       ? late(ms)
       : error instanceof SyntaxError
@@ -116,7 +135,11 @@ export async function createKubernetes(
     return judged;
   };
 
-  const call: Kubernetes["call"] = async (action, run, { signal, patch, timeoutMs }) => {
+  const attempt = async <T>(
+    action: string,
+    run: (signal: AbortSignal) => Promise<T>,
+    { signal, timeoutMs }: Call,
+  ): Promise<T> => {
     const ms = timeoutMs ?? DEFAULT_TIMEOUT_MS;
     signal.throwIfAborted();
     closing.signal.throwIfAborted();
@@ -124,8 +147,7 @@ export async function createKubernetes(
     const stop = AbortSignal.any([signal, closing.signal, deadline.signal]);
     try {
       using _turn = await turns.take(stop);
-      const type = patch === undefined ? null : PATCH_TYPES[patch];
-      const result = await run(callOptions(library, stop, type));
+      const result = await run(stop);
       keeper.ok();
       return result;
     } catch (error) {
@@ -154,7 +176,26 @@ export async function createKubernetes(
     get authentication() {
       return api(library.AuthenticationV1Api);
     },
-    call,
+    call(action, run, call) {
+      const type = call.patch === undefined ? null : PATCH_TYPES[call.patch];
+      return attempt(action, (signal) => run(callOptions(library, signal, type)), call);
+    },
+    request: (action, { method, path, body }, call) =>
+      attempt(action, async (signal) => {
+        const { text } = await transport.exchange({
+          method,
+          url: path,
+          ...body === undefined ? {} : {
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify(body),
+          },
+        }, signal);
+        return objectOrEmpty(JSON.parse(text));
+      }, call),
+    listAll: (action, collection, call) =>
+      attempt(action, async (signal) => {
+        return (await listAll(collection, { transport, clock, signal })).objects;
+      }, call),
     listAndWatch: (target, { signal }) =>
       listAndWatch(target, {
         signal: AbortSignal.any([signal, closing.signal]),
