@@ -81,6 +81,8 @@ export function createActions(deps: {
             endedAt: iso(clock.now()),
             by,
             note,
+            before: null,
+            after: null,
             error: null,
           },
         };

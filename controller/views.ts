@@ -200,6 +200,9 @@ export interface OperationView {
   readonly endedAt: string | null;
   readonly by: string;
   readonly note: string;
+  /** What stood there before, and what stands there since. */
+  readonly before: unknown;
+  readonly after: unknown;
   readonly error: string | null;
 }
 

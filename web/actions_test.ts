@@ -31,6 +31,8 @@ function setup(outcome?: ActionOutcome) {
             endedAt: at,
             by,
             note,
+            before: null,
+            after: null,
             error: null,
           },
         },
@@ -45,7 +47,7 @@ function setup(outcome?: ActionOutcome) {
     version: "0.1.0",
     hosts: ["localhost"],
     metricsText: () => Promise.resolve(""),
-    readiness: () => ({ ready: true, checks: [] }),
+    readiness: () => ({ ready: true, role: "leader", checks: [] }),
     assets: NO_ASSETS,
   });
   const post = async (path: string, body: string, headers: Record<string, string> = {}) =>

@@ -231,6 +231,8 @@ export const operationSchema = schemaOf<OperationView>()(
     endedAt: time.nullable(),
     by: z.string(),
     note: z.string(),
+    before: z.unknown(),
+    after: z.unknown(),
     error: z.string().nullable(),
   }).openapi("Operation"),
 );

@@ -140,6 +140,8 @@ export function operationsOf(now: number): readonly OperationView[] {
       endedAt: null,
       by: "ops",
       note: "kernel update",
+      before: { drain: null },
+      after: { drain: { deadline: null, hold: false } },
       error: null,
     },
     {
@@ -152,6 +154,8 @@ export function operationsOf(now: number): readonly OperationView[] {
       endedAt: iso(now, 880),
       by: "mira",
       note: HOSTILE.html,
+      before: { state: "running" },
+      after: null,
       error: "delete Pod: 403 forbidden",
     },
     {
@@ -164,6 +168,8 @@ export function operationsOf(now: number): readonly OperationView[] {
       endedAt: iso(now, 4_000),
       by: "mira",
       note: "one node less",
+      before: { capacity: 4 },
+      after: { capacity: 3 },
       error: null,
     },
   ];

@@ -1,0 +1,78 @@
+import type { Action } from "./action_kinds.ts";
+import type { Call } from "./backend.ts";
+import { iso, isoOrNull } from "./view_of.ts";
+import type { OperationView } from "./views.ts";
+
+/** What somebody may do here. */
+export type Role = "viewer" | "operator" | "admin";
+
+/** Who asks for something. */
+export interface Actor {
+  readonly name: string;
+  readonly role: Role;
+}
+
+/**
+ * One action as it is kept in the bucket, `operation.<id>`: enough to go on with it after a restart,
+ * and to show afterwards who did what. Times are milliseconds since the epoch.
+ */
+export interface Operation {
+  readonly id: string;
+  readonly action: Action;
+  /** A backend, an assignment, or `leader`. */
+  readonly target: string;
+  readonly state: OperationView["state"];
+  /** As last seen; of a running one it is read from the ledger. */
+  readonly progress: OperationView["progress"];
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+  readonly by: string;
+  readonly role: Role;
+  readonly note: string;
+  readonly requestId: string;
+  /** Of action and note: the same `Idempotency-Key` with another one is refused. */
+  readonly fingerprint: string;
+  /** What stood there before, and what stands there since; JSON for people. */
+  readonly before: unknown;
+  readonly after: unknown;
+  /** Why it failed, or what it waits for too long. */
+  readonly error: string | null;
+}
+
+/** An operation with the revision that its next write must name. */
+export interface StoredOperation {
+  readonly operation: Operation;
+  readonly revision: number;
+}
+
+/** Where operations are kept. Methods wait while the store is away; all throw `QueueError`. */
+export interface OperationStore {
+  /** Makes it; `conflict` when the id is taken. */
+  create(operation: Operation, call: Call): Promise<StoredOperation>;
+  /** Replaces it over its revision; `conflict` when another one stands there. */
+  update(stored: StoredOperation, call: Call): Promise<StoredOperation>;
+  get(id: string, call: Call): Promise<StoredOperation | undefined>;
+  /** All of them; what another release has written and cannot be read here is left out. */
+  list(call: Call): Promise<readonly StoredOperation[]>;
+  /** Removes it unless it was written again. */
+  remove(stored: StoredOperation, call: Call): Promise<void>;
+}
+
+/** An operation as pages and API show it. */
+export function operationView(operation: Operation): OperationView {
+  const { id, action, target, state, progress, by, note, before, after, error } = operation;
+  return {
+    id,
+    action: action.kind,
+    target,
+    state,
+    progress,
+    startedAt: iso(operation.startedAt),
+    endedAt: isoOrNull(operation.endedAt),
+    by,
+    note,
+    before: before ?? null,
+    after: after ?? null,
+    error,
+  };
+}
