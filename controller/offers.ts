@@ -21,6 +21,11 @@ export interface Offers {
       readonly task: Task | null;
     },
   ): void;
+  /**
+   * Tells the runner of a claimed one, in the answers to its reports, that its job is to end; `why`
+   * goes into the job's log. Idempotent; the controller asks again after a restart.
+   */
+  cancel(id: AssignmentId, why: string): void;
   /** Forgets it: later calls of its executor are refused (late log rows are forwarded for 60 s). */
   remove(id: AssignmentId): void;
 }

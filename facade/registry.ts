@@ -152,6 +152,10 @@ export function createRegistry(deps: RegistryDeps): Registry {
       const removed = entries.get(id);
       if (removed !== undefined) removed.removedAt = clock.monotonic();
     },
+    cancel(id, why) {
+      const state = entries.get(id)?.state;
+      if (state?.kind === "claimed") state.relay.cancel(why);
+    },
     async waitOffer(id, spiffeId, signal) {
       while (true) {
         const found = resolve(id, spiffeId);

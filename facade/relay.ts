@@ -45,6 +45,8 @@ export interface Relay {
   restored(): void;
   /** The executor is being terminated: a success of an interrupted job is not believed from now on. */
   terminating(why: string): void;
+  /** An operator wants the job to end: every report is answered with that, its end is a cancel. */
+  cancel(why: string): void;
   /** Seals the log if the outcome is settled and nobody has. Throws `GiteaError`. */
   seal(signal: AbortSignal): Promise<void>;
   /** The settled outcome; null until Gitea has accepted one. */
@@ -75,6 +77,7 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     | { readonly key: string; readonly at: number; readonly answer: UpdateTaskResponse }
     | null = null;
   let cancelled = false;
+  let asked: string | null = null;
   let verdict: Verdict | null = null;
   let final: UpdateTaskResponse | null = null;
   let outcome: Result | null = null;
@@ -129,14 +132,18 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   ) => {
     const key = keyOf(state, outputs);
     const now = clock.monotonic();
-    if (last?.key === key && now - last.at < STATE_EVERY_MS) return last.answer;
+    const end = (answer: UpdateTaskResponse): UpdateTaskResponse =>
+      asked === null
+        ? answer
+        : create(UpdateTaskResponseSchema, { ...answer, state: stopped(taskId) });
+    if (last?.key === key && now - last.at < STATE_EVERY_MS) return end(last.answer);
     const answer = await forwardState(state, outputs, signal);
     if ((answer.state?.result ?? WireResult.UNSPECIFIED) !== WireResult.UNSPECIFIED) {
       cancelled ||= answer.state?.result === WireResult.CANCELLED;
       answer.state = stopped(taskId);
     }
     last = { key, at: now, answer };
-    return answer;
+    return end(answer);
   };
   const finish = async (
     state: TaskState,
@@ -149,7 +156,8 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
       throw new GiteaError("unavailable", "Take the final state: the log's end has to come first");
     }
     const { lastRow } = log;
-    const now = judge({ result: state.result, lastRow, terminating: why, cancelled });
+    const facts = { result: state.result, lastRow, terminating: why, cancelled };
+    const now = explained(judge(facts), asked);
     // A reason that stands in a sealed log cannot be taken back.
     if (verdict === null || verdict.row === null) verdict = now;
     if (verdict.row !== null || log.isComplete) await log.seal(verdict.row, signal);
@@ -172,6 +180,10 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     },
     terminating(reason) {
       why ??= reason;
+    },
+    cancel(reason) {
+      asked ??= reason;
+      cancelled = true;
     },
     updateLog(request, signal) {
       touch();
@@ -221,6 +233,14 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
 
 function endOf({ index, rows }: UpdateLogRequest): bigint {
   return index + BigInt(rows.length);
+}
+
+/** Who wanted the end stands in the log, unless the job came to an end of its own before it heard. */
+function explained(verdict: Verdict, asked: string | null): Verdict {
+  if (asked === null || verdict.row !== null || verdict.result === WireResult.SUCCESS) {
+    return verdict;
+  }
+  return { ...verdict, row: `gitea-dynamic-runner: ${asked}` };
 }
 
 /** The one answer that every version of the runner obeys. */

@@ -294,3 +294,28 @@ Deno.test("reports reach Gitea one at a time and in order", async () => {
   assert.deepEqual(task.rows, ["a", "b", "c"]);
   assert.ok(task.sealed);
 });
+
+Deno.test("cancel() answers every report with the end, and the log says who wanted it", async () => {
+  const { relay, state, log, task } = setup(2);
+  await log(0, ["one"]);
+  assert.equal((await state()).state?.result ?? Result.UNSPECIFIED, Result.UNSPECIFIED);
+  relay.cancel("cancelled by alice: it hangs");
+  // The same state again is answered from memory.
+  assert.equal((await state()).state?.result, Result.CANCELLED);
+  assert.equal((await state(Result.UNSPECIFIED, [[0, 1]])).state?.result, Result.CANCELLED);
+  assert.equal(task.result, Result.UNSPECIFIED);
+  // The official runner calls it a success.
+  await log(1, ["context canceled"], true);
+  await state(Result.SUCCESS);
+  assert.equal(task.result, Result.CANCELLED);
+  assert.equal(task.rows.at(-1), "gitea-dynamic-runner: cancelled by alice: it hangs");
+});
+
+Deno.test("cancel() that comes too late changes nothing of a job that came to its end", async () => {
+  const { relay, state, log, task } = setup();
+  await log(0, ["Job succeeded"], true);
+  relay.cancel("cancelled by alice");
+  await state(Result.SUCCESS);
+  assert.equal(task.result, Result.SUCCESS);
+  assert.deepEqual(task.rows, ["Job succeeded"]);
+});
