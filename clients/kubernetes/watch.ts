@@ -45,7 +45,7 @@ export interface WatchDeps extends Exchange {
 /** Between the beginnings of two lists. */
 const LIST_SPACING_MS = 1_000;
 const BACKOFF = { firstMs: 500, maxMs: 10_000 };
-/** A watch that ends sooner without a word is a failure, lest we ask again in a tight loop. */
+/** A watch that ends sooner is a failure, lest we ask again in a tight loop. */
 const SHORT_MS = 1_000;
 
 /**
@@ -73,7 +73,6 @@ export async function* listAndWatch<T>(
 
   while (!signal.aborted) {
     let openedAt = clock.monotonic();
-    let words = 0;
     let failure: unknown;
     try {
       if (place === null) {
@@ -91,13 +90,12 @@ export async function* listAndWatch<T>(
       keeper.interrupted(target.source, null);
       for await (const event of watch.events) {
         place = following(place, event.version);
-        words += 1;
         failures = 0;
         recorder.watchEvent(target.source);
         if (event.kind === "bookmark") continue;
         for (const item of read(target, event.object, logger)) yield { kind: event.kind, item };
       }
-      if (words === 0 && clock.monotonic() - openedAt < SHORT_MS) {
+      if (clock.monotonic() - openedAt < SHORT_MS) {
         failure = new Refused(malformed("a watch that ended at once"));
       }
     } catch (error) {
