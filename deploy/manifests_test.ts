@@ -11,8 +11,14 @@ import {
   readManifests,
 } from "../tests/support/kube_manifests.ts";
 
-const EXAMPLES = ["admin-service", "nats", "node-uid", "quota", "secret"]
-  .map((name) => `examples/${name}.yaml`);
+const EXAMPLES = [
+  "admin-service",
+  "controller-identity",
+  "nats",
+  "node-uid",
+  "quota",
+  "secret",
+].map((name) => `examples/${name}.yaml`);
 
 async function resources(): Promise<string[]> {
   const [kustomization] = await readManifests("kustomization.yaml");
@@ -99,6 +105,15 @@ Deno.test("the controller's variables are known ones, and a whole configuration"
   assert.ok(parsed.kind === "ok");
   assert.equal(parsed.config.executors, "real");
   assert.equal(parsed.config.leaderElection, "kubernetes");
+});
+
+Deno.test("the controller's identity is the one that its configuration names", async () => {
+  const config = await readManifest("config.yaml", { kind: "ConfigMap", name: "controller" });
+  const [entry] = await readManifests("examples/controller-identity.yaml");
+  const set = (name: string) => at(config, "data", name);
+  assert.equal(at(entry, "spec", "spiffeID"), set("RUNNER_FACADE_SPIFFE_ID"));
+  assert.equal(at(entry, "spec", "parentID"), set("SPIRE_AGENT_ID"));
+  assert.equal(at(entry, "spec", "className"), set("SPIRE_CLASS"));
 });
 
 Deno.test("images of the manifests have the version of deno.json", async () => {

@@ -12,6 +12,8 @@ export type PeerName = "gitea" | "nats" | "kube" | "fakenode" | "spire" | "scm" 
 export interface Peers extends AsyncDisposable {
   /** Folder of the installed programs, `gitea-runner` among them. */
   readonly bin: string;
+  /** Folder of the scripts. */
+  readonly scripts: string;
   /** Folder of this run: data, logs, sockets. Readable by every user. */
   readonly folder: string;
   /** Ports of this run that no peer uses; `port(0)` to `port(9)`. */
@@ -152,6 +154,7 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
     }
     return {
       bin,
+      scripts,
       folder,
       port: (index) => reservation.first + offset.free + index,
       gitea: {
@@ -169,7 +172,7 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
         trustDomain: "example.org",
         agentSocket: `${folder}/spire/agent.sock`,
         serverSocket: `${folder}/spire/server.sock`,
-        parentId: "spiffe://example.org/node/test",
+        parentId: options.env?.["SPIRE_ALIAS"] ?? "spiffe://example.org/node/test",
         server: (args) => script("spire.sh", "server", ...args),
       },
       kube: createKubeAccess({

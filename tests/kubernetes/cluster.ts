@@ -1,0 +1,139 @@
+import { relative } from "node:path";
+import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
+import { MANIFESTS } from "../support/kube_manifests.ts";
+import { type Peers, startPeers } from "../support/peers.ts";
+import { layControllerImage, layExecutorImage } from "./image.ts";
+import { type Kubelet, startKubelet } from "./kubelet.ts";
+
+/** Names of the manifests. */
+export const NAMESPACE = { controller: "gitea-dynamic-runner", executors: "gitea-actions" };
+
+/** A cluster with the manifests of `deploy/kubernetes/`, and a kubelet that runs what they say. */
+export interface Cluster extends AsyncDisposable {
+  readonly peers: Peers;
+  readonly client: KubeClient;
+  readonly kubelet: Kubelet;
+  /** An address on loopback that no other run has; number 250 and up are free. */
+  address(n: number): string;
+}
+
+/** Index for `Peers.port` of what tests listen on: the facade's Service. */
+export const PORT = { service: 0 };
+/** What controllers listen on, each on the address of its Pod. */
+export const LISTEN = { facade: 8443, health: 8081, admin: 8080 };
+
+/**
+ * Starts the real servers, applies the manifests as they are (what every installation sets for itself is
+ * set in an overlay) and starts the kubelet. Everything is stopped when it is disposed of.
+ */
+export async function startCluster(options: {
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+  /** Further variables of the peers' scripts. */
+  readonly env?: Readonly<Record<string, string>>;
+}): Promise<Cluster> {
+  await using stack = new AsyncDisposableStack();
+  const peers = stack.use(
+    await startPeers({
+      which: ["gitea", "nats", "kube", "spire", "scm"],
+      attestPods: true,
+      env: {
+        GITEA_EXTRA: "DEFAULT_ACTIONS_URL = self",
+        // As config.yaml and controller-identity.yaml have it.
+        SPIRE_ALIAS: "spiffe://example.org/node",
+        SCM_CLASS: "spire-mgmt-spire",
+        ...options.env,
+      },
+      say: options.say,
+      signal: options.signal,
+    }),
+  );
+  const { kube, folder } = peers;
+  const client = stack.use(await createKubeClient(kube));
+  await applyManifests(peers);
+  // Layers of an overlay may not lie in one another, and this machine's root is the lowest.
+  const images = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "gdr-images-" });
+  stack.defer(() => Deno.remove(images, { recursive: true }));
+  await Deno.chmod(images, 0o755);
+  const [controller, executor] = await Promise.all([
+    layControllerImage(peers.bin, `${images}/controller`),
+    layExecutorImage(peers.bin, `${images}/executor`),
+  ]);
+  const workloadApi = `${folder}/workload-api`;
+  await Deno.mkdir(workloadApi);
+  await Deno.chmod(workloadApi, 0o755);
+  // Where the CSI driver has it: the agent's socket alone, not the server's beside it.
+  await Deno.link(peers.spire.agentSocket, `${workloadApi}/spire-agent.sock`);
+  // One block of addresses for each block of ports.
+  const block = Math.floor(kube.port / 40) % 60_000;
+  const address = (n: number) => `127.${64 + (block >> 8)}.${block & 255}.${1 + (n % 254)}`;
+  const kubelet = stack.use(
+    await startKubelet({
+      access: kube,
+      client,
+      inpod: `${peers.scripts}/inpod.sh`,
+      folder: `${folder}/pods`,
+      workloadApi,
+      images: new Map([
+        ["gitea-dynamic-runner:0.1.0", controller],
+        ["gitea-dynamic-runner-executor:0.1.0", executor],
+      ]),
+      node: "node-1",
+      podIp: (n) => address(n % 240),
+      say: options.say,
+    }),
+  );
+  const owned = stack.move();
+  return {
+    peers,
+    client,
+    kubelet,
+    address,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** What an installation sets for itself, as docs/install.md says: an overlay. */
+async function applyManifests(peers: Peers): Promise<void> {
+  const { kube, folder } = peers;
+  const overlay = `${folder}/overlay`;
+  await Deno.mkdir(overlay);
+  const config = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "controller", namespace: NAMESPACE.controller },
+    data: {
+      GITEA_URL: peers.gitea.rootUrl,
+      NATS_URL: peers.nats.url,
+      TRUST_DOMAIN: peers.spire.trustDomain,
+      RUNNER_FACADE_URL: `https://127.0.0.1:${peers.port(PORT.service)}`,
+    },
+  };
+  // All Pods share this machine's network: each listens on its own address.
+  const env = Object.entries({
+    POD_IP: null,
+    RUNNER_FACADE_LISTEN: `$(POD_IP):${LISTEN.facade}`,
+    HEALTH_LISTEN: `$(POD_IP):${LISTEN.health}`,
+    ADMIN_LISTEN: `$(POD_IP):${LISTEN.admin}`,
+  }).map(([name, value]) =>
+    value === null
+      ? { name, valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }
+      : { name, value }
+  );
+  const deployment = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "controller", namespace: NAMESPACE.controller },
+    spec: { template: { spec: { containers: [{ name: "controller", env }] } } },
+  };
+  const write = (name: string, value: unknown) =>
+    Deno.writeTextFile(`${overlay}/${name}`, JSON.stringify(value));
+  await write("config.yaml", config);
+  await write("deployment.yaml", deployment);
+  await write("kustomization.yaml", {
+    resources: [relative(await Deno.realPath(overlay), MANIFESTS)],
+    patches: [{ path: "config.yaml" }, { path: "deployment.yaml" }],
+  });
+  await kube.kubectl(["apply", "-k", overlay]);
+  await kube.kubectl(["apply", "-f", `${MANIFESTS}examples/controller-identity.yaml`]);
+}

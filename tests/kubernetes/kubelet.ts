@@ -1,0 +1,487 @@
+import { at, listAt } from "../support/kube_manifests.ts";
+import type { KubeAccess } from "../support/kube_access.ts";
+import { type KubeClient, KubeError, type KubeObject } from "../support/kube_client.ts";
+import { createTasks } from "./tasks.ts";
+import { type Container, startContainer } from "./container.ts";
+import type { Image } from "./image.ts";
+import { environmentOf } from "./pod_environment.ts";
+import { makeVolumes, mountsOf } from "./pod_volumes.ts";
+
+/** What a test makes of a Pod in place of starting it. */
+export type Hold =
+  /** No node has room for it. */
+  | { readonly kind: "unschedulable"; readonly message: string }
+  /** Its image cannot be pulled. */
+  | { readonly kind: "image_pull" };
+
+/** Options of {@link startKubelet}. */
+export interface KubeletOptions {
+  readonly access: KubeAccess;
+  readonly client: KubeClient;
+  /** The script of the peers folder that puts a command into a Pod's cgroup. */
+  readonly inpod: string;
+  /** Where Pods keep their volumes and logs. */
+  readonly folder: string;
+  /** Folder with the Workload API's socket, for Pods. */
+  readonly workloadApi: string;
+  readonly images: ReadonlyMap<string, Image>;
+  readonly node: string;
+  /** Address number `n` of this run, on loopback. */
+  podIp(n: number): string;
+  readonly say: (line: string) => void;
+}
+
+/** A Pod of this node, as the kubelet has it. */
+export interface NodePod {
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly ip: string;
+  /** When its containers were started, ms since the epoch; null before that. */
+  readonly startedAt: number | null;
+  /** What the container has printed. */
+  log(container?: string): Promise<string>;
+  /** Live processes of the container. */
+  processes(container?: string): Promise<number[]>;
+}
+
+/**
+ * Scheduler and kubelet of one node. It binds Pods, starts exactly what their spec says in their
+ * cgroups, reports what becomes of it, and ends it when it is deleted; the rest does the test.
+ */
+export interface Kubelet extends AsyncDisposable {
+  /** Asked for each Pod before it is bound; undefined = it is run. */
+  hold: (pod: KubeObject) => Hold | undefined;
+  pods(): readonly NodePod[];
+  pod(name: string): NodePod | undefined;
+  /** The kernel's OOM killer takes a container: SIGKILL, reported as `OOMKilled`. */
+  killForMemory(name: string, container?: string): Promise<void>;
+  /** The node runs short: containers get SIGTERM, then SIGKILL, and the Pod is `Failed`, `Evicted`. */
+  evict(name: string): Promise<void>;
+  /** The node is shut down in an orderly way, with so much time for Pods. */
+  shutdown(name: string, graceSeconds: number): Promise<void>;
+  /** The node is gone: its processes are, and nobody reports anything of this Pod again. */
+  vanish(name: string): Promise<void>;
+}
+
+interface Running {
+  readonly spec: unknown;
+  readonly name: string;
+  readonly containerId: string;
+  container: Container | null;
+  restarts: number;
+  /** As the API shows it. */
+  state: KubeObject;
+  reason: string | null;
+}
+
+interface Entry {
+  object: KubeObject;
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly ip: string;
+  containers: Running[];
+  startedAt: number | null;
+  phase: "Pending" | "Running" | "Succeeded" | "Failed";
+  /** Written over what the containers say: eviction, shutdown. */
+  fate: { readonly reason: string; readonly message: string; readonly condition?: unknown } | null;
+  ending: boolean;
+  silent: boolean;
+  /** What is done for this Pod, one after the other. */
+  work: Promise<unknown>;
+  begun: boolean;
+}
+
+/** Starts the kubelet and its read-only `/pods`, which SPIRE's k8s attestor asks. */
+export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
+  const { access, client, node, say } = options;
+  const entries = new Map<string, Entry>();
+  const stop = new AbortController();
+  const tasks = createTasks((error) => say(`kubelet: ${error}`));
+  let addresses = 0;
+
+  await client.call("POST", "/api/v1/nodes", {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: node },
+  }).catch(ifConflict);
+
+  const path = (entry: Entry) => `/api/v1/namespaces/${entry.namespace}/pods/${entry.name}`;
+  const statusOf = (entry: Entry) => ({
+    phase: entry.phase,
+    ...entry.fate === null ? {} : { reason: entry.fate.reason, message: entry.fate.message },
+    hostIP: "127.0.0.1",
+    podIP: entry.ip,
+    podIPs: [{ ip: entry.ip }],
+    ...entry.startedAt === null ? {} : { startTime: iso(entry.startedAt) },
+    conditions: [
+      { type: "PodScheduled", status: "True", lastTransitionTime: iso(Date.now()) },
+      {
+        type: "Ready",
+        status: entry.phase === "Running" ? "True" : "False",
+        lastTransitionTime: iso(Date.now()),
+      },
+      ...entry.fate?.condition === undefined ? [] : [entry.fate.condition],
+    ],
+    containerStatuses: entry.containers.map((one) => ({
+      name: one.name,
+      image: at(one.spec, "image"),
+      imageID: at(one.spec, "image"),
+      ready: "running" in one.state,
+      started: "running" in one.state,
+      restartCount: one.restarts,
+      ...one.container === null ? {} : { containerID: `containerd://${one.containerId}` },
+      state: one.state,
+    })),
+  });
+  const report = async (entry: Entry) => {
+    if (entry.silent) return;
+    const body = { metadata: { uid: entry.uid }, status: statusOf(entry) };
+    await client.call("PATCH", `${path(entry)}/status`, body).catch(ifGone);
+  };
+  const queue = (entry: Entry, what: () => Promise<void>) => {
+    entry.work = entry.work.then(what).catch((error) => say(`kubelet: ${entry.name}: ${error}`));
+    tasks.add(entry.work);
+  };
+
+  const bind = async (entry: Entry) => {
+    const hold = kubelet.hold(entry.object);
+    if (hold?.kind === "unschedulable") {
+      const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable" };
+      await client.call("PATCH", `${path(entry)}/status`, {
+        metadata: { uid: entry.uid },
+        status: { conditions: [{ ...condition, message: hold.message }] },
+      }).catch(ifGone);
+      return;
+    }
+    await client.call("POST", `${path(entry)}/binding`, {
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { name: entry.name, uid: entry.uid },
+      target: { apiVersion: "v1", kind: "Node", name: node },
+    }).catch(ifConflict);
+  };
+
+  const startOne = async (entry: Entry, one: Running, volumes: ReadonlyMap<string, string>) => {
+    const { object } = entry;
+    const image = options.images.get(String(at(one.spec, "image")));
+    if (image === undefined) throw new Error(`no image "${at(one.spec, "image")}"`);
+    const user = Number(
+      at(one.spec, "securityContext", "runAsUser") ??
+        at(object, "spec", "securityContext", "runAsUser") ?? image.config.user.split(":")[0],
+    );
+    const group = Number(
+      at(one.spec, "securityContext", "runAsGroup") ??
+        at(object, "spec", "securityContext", "runAsGroup") ?? image.config.user.split(":")[1],
+    );
+    const environment = await environmentOf(object, one.spec, {
+      ...{ access, client, image },
+      podIp: entry.ip,
+    });
+    const command = listAt(one.spec, "command").map(String);
+    const args = listAt(one.spec, "args").map(String);
+    const container = await startContainer({
+      inpod: options.inpod,
+      podUid: entry.uid,
+      containerId: one.containerId,
+      image: image.layer,
+      command: [...command.length > 0 ? command : image.config.entrypoint, ...args],
+      environment,
+      workingDirectory: String(at(one.spec, "workingDir") ?? image.config.workingDirectory),
+      userId: user,
+      groupId: group,
+      mounts: [
+        ...image.parts.map((part) => ({ ...part, readOnly: true })),
+        ...mountsOf(one.spec, volumes),
+      ],
+      readOnlyRoot: at(one.spec, "securityContext", "readOnlyRootFilesystem") === true,
+      noNewPrivileges: at(one.spec, "securityContext", "allowPrivilegeEscalation") === false,
+      noCapabilities: listAt(one.spec, "securityContext", "capabilities", "drop").includes("ALL"),
+      folder: `${options.folder}/${entry.name}-${entry.uid}/${one.name}-${one.restarts}`,
+    });
+    const startedAt = iso(Date.now());
+    one.container = container;
+    one.reason = null;
+    one.state = { running: { startedAt } };
+    tasks.add(container.exited.then((exitCode) => {
+      queue(entry, async () => {
+        await ended(entry, one, { exitCode, startedAt });
+        const again = at(object, "spec", "restartPolicy") !== "Never";
+        if (!again || entry.ending || entry.fate !== null || stop.signal.aborted) return;
+        one.restarts++;
+        await startOne(entry, one, volumes);
+        await report(entry);
+      });
+    }));
+  };
+
+  const ended = async (
+    entry: Entry,
+    one: Running,
+    { exitCode, startedAt }: { readonly exitCode: number; readonly startedAt: string },
+  ) => {
+    const wordy = exitCode !== 0 &&
+      at(one.spec, "terminationMessagePolicy") === "FallbackToLogsOnError";
+    const message = wordy && one.container !== null ? await lastWords(one.container.logFile) : "";
+    one.state = {
+      terminated: {
+        exitCode,
+        reason: one.reason ?? (exitCode === 0 ? "Completed" : "Error"),
+        ...message === "" ? {} : { message },
+        startedAt,
+        finishedAt: iso(Date.now()),
+      },
+    };
+    await one.container?.kill();
+    const all = entry.containers.every((each) => "terminated" in each.state);
+    if (all && at(entry.object, "spec", "restartPolicy") === "Never") {
+      const good = entry.containers.every((each) => at(each.state, "terminated", "exitCode") === 0);
+      entry.phase = good && entry.fate === null ? "Succeeded" : "Failed";
+    }
+    await report(entry);
+  };
+
+  const start = async (entry: Entry) => {
+    if (entry.ending) return;
+    const { object } = entry;
+    entry.containers = listAt(object, "spec", "containers").map((spec, index) => ({
+      spec,
+      name: String(at(spec, "name")),
+      // The attestor's rule for a container's id: 64 hexadecimal digits.
+      containerId: entry.uid.replaceAll("-", "").repeat(2).slice(0, 62) +
+        (index === 0 ? entry.uid.slice(-2) : index.toString(16).padStart(2, "0")),
+      container: null,
+      restarts: 0,
+      state: { waiting: { reason: "ContainerCreating" } },
+      reason: null,
+    }));
+    const unknown = entry.containers.find((one) =>
+      !options.images.has(String(at(one.spec, "image")))
+    );
+    if (kubelet.hold(object)?.kind === "image_pull" || unknown !== undefined) {
+      for (const one of entry.containers) {
+        const message = `Back-off pulling image "${at(one.spec, "image")}"`;
+        one.state = { waiting: { reason: "ImagePullBackOff", message } };
+      }
+      return await report(entry);
+    }
+    const volumes = await makeVolumes(
+      object,
+      `${options.folder}/${entry.name}-${entry.uid}`,
+      options,
+    );
+    entry.startedAt = Date.now();
+    entry.phase = "Running";
+    for (const one of entry.containers) await startOne(entry, one, volumes);
+    await report(entry);
+  };
+
+  /** SIGTERM to all, SIGKILL when the time is over; resolves when none is left and that was reported. */
+  const end = async (entry: Entry, graceSeconds: number) => {
+    entry.ending = true;
+    const live = entry.containers.flatMap((one) =>
+      one.container !== null && "running" in one.state ? [one.container] : []
+    );
+    for (const container of live) await container.terminate();
+    const timer = setTimeout(() => {
+      for (const container of live) tasks.add(container.kill());
+    }, graceSeconds * 1000);
+    await Promise.all(live.map((container) => container.exited));
+    clearTimeout(timer);
+    await settled(entry);
+  };
+  /** Everything queued for the Pod so far, and what that queues, is done. */
+  const settled = async (entry: Entry) => {
+    let work: Promise<unknown> | undefined;
+    while (work !== entry.work) {
+      work = entry.work;
+      await work;
+    }
+  };
+  const remove = async (entry: Entry) => {
+    const grace = at(entry.object, "metadata", "deletionGracePeriodSeconds");
+    await end(entry, typeof grace === "number" ? grace : 30);
+    if (entry.silent) return;
+    await client.call("DELETE", path(entry), {
+      gracePeriodSeconds: 0,
+      preconditions: { uid: entry.uid },
+    }).catch(ifGone);
+  };
+
+  const see = (object: KubeObject) => {
+    const uid = String(at(object, "metadata", "uid"));
+    let entry = entries.get(uid);
+    if (entry === undefined) {
+      entry = {
+        object,
+        uid,
+        name: String(at(object, "metadata", "name")),
+        namespace: String(at(object, "metadata", "namespace")),
+        ip: options.podIp(addresses++),
+        containers: [],
+        startedAt: null,
+        phase: "Pending",
+        fate: null,
+        ending: false,
+        silent: false,
+        work: Promise.resolve(),
+        begun: false,
+      };
+      entries.set(uid, entry);
+    }
+    const one = entry;
+    one.object = object;
+    if (one.silent) return;
+    if (at(object, "metadata", "deletionTimestamp") !== undefined) {
+      if (!one.ending) {
+        one.ending = true;
+        tasks.add(remove(one));
+      }
+      return;
+    }
+    const bound = at(object, "spec", "nodeName");
+    const key = bound === undefined ? "bind" : "start";
+    if (key === "start" && bound === node && !one.begun) {
+      one.begun = true;
+      queue(one, () => start(one));
+    } else if (key === "bind" && at(object, "status", "conditions") === undefined) {
+      queue(one, () => bind(one));
+    }
+  };
+  const forget = (object: KubeObject) => {
+    const uid = String(at(object, "metadata", "uid"));
+    const entry = entries.get(uid);
+    entries.delete(uid);
+    // Deleted by force: the kubelet ends what it finds running.
+    for (const { container } of entry?.containers ?? []) {
+      if (container !== null) tasks.add(container.kill());
+    }
+  };
+
+  const find = (name: string): Entry => {
+    const found = [...entries.values()].find((one) => one.name === name);
+    if (found === undefined) throw new Error(`No Pod "${name}" on the node`);
+    return found;
+  };
+  const containerOf = (entry: Entry, name: string): Container => {
+    const found = entry.containers.find((one) => one.name === name)?.container;
+    if (found === null || found === undefined) {
+      throw new Error(`The container "${name}" of "${entry.name}" does not run`);
+    }
+    return found;
+  };
+  const view = (entry: Entry): NodePod => ({
+    uid: entry.uid,
+    name: entry.name,
+    namespace: entry.namespace,
+    ip: entry.ip,
+    startedAt: entry.startedAt,
+    log: async (name = "executor") => await Deno.readTextFile(containerOf(entry, name).logFile),
+    processes: async (name = "executor") => await containerOf(entry, name).processes(),
+  });
+
+  const kubelet: Kubelet = {
+    hold: () => undefined,
+    pods: () => [...entries.values()].map(view),
+    pod(name) {
+      const found = [...entries.values()].find((one) => one.name === name);
+      return found === undefined ? undefined : view(found);
+    },
+    async killForMemory(name, container = "executor") {
+      const entry = find(name);
+      for (const one of entry.containers) if (one.name === container) one.reason = "OOMKilled";
+      await containerOf(entry, container).kill();
+      await settled(entry);
+    },
+    async evict(name) {
+      const entry = find(name);
+      entry.fate = {
+        reason: "Evicted",
+        message: "The node was low on resource: memory.",
+        condition: disruption("TerminationByKubelet", "The node was low on resource: memory."),
+      };
+      await end(entry, 10);
+      entry.phase = "Failed";
+      await report(entry);
+    },
+    async shutdown(name, graceSeconds) {
+      const entry = find(name);
+      const message = "Pod was terminated in response to imminent node shutdown.";
+      entry.fate = {
+        reason: "Terminated",
+        message,
+        condition: disruption("TerminationByKubelet", message),
+      };
+      await end(entry, graceSeconds);
+      entry.phase = "Failed";
+      await report(entry);
+    },
+    async vanish(name) {
+      const entry = find(name);
+      entry.silent = true;
+      entry.ending = true;
+      for (const { container } of entry.containers) await container?.kill();
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      for (const entry of entries.values()) {
+        entry.ending = true;
+        entry.silent = true;
+        for (const { container } of entry.containers) await container?.kill();
+      }
+      await tasks.ended();
+      await server.shutdown();
+    },
+  };
+
+  const server = Deno.serve({
+    hostname: "127.0.0.1",
+    port: access.kubeletPort,
+    onListen: () => {},
+  }, (request) => {
+    if (new URL(request.url).pathname !== "/pods") return new Response("no", { status: 404 });
+    const items = [...entries.values()].filter((entry) => !entry.silent).map((entry) => ({
+      ...entry.object,
+      status: entry.begun ? statusOf(entry) : entry.object.status,
+    }));
+    return Response.json({ kind: "PodList", apiVersion: "v1", items });
+  });
+  tasks.add((async () => {
+    for await (const { kind, object } of client.watch("/api/v1/pods", stop.signal)) {
+      if (kind === "DELETED") forget(object);
+      else see(object);
+    }
+  })());
+  return kubelet;
+}
+
+function disruption(reason: string, message: string): unknown {
+  return {
+    type: "DisruptionTarget",
+    status: "True",
+    reason,
+    message,
+    lastTransitionTime: iso(Date.now()),
+  };
+}
+
+/** What `FallbackToLogsOnError` takes: the last 2048 bytes, at most 80 lines. */
+async function lastWords(file: string): Promise<string> {
+  const bytes = await Deno.readFile(file).catch(() => new Uint8Array());
+  return new TextDecoder().decode(bytes.slice(-2048)).split("\n").slice(-80).join("\n");
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+function ifGone(error: unknown): undefined {
+  if (error instanceof KubeError && (error.status === 404 || error.status === 409)) return;
+  throw error;
+}
+
+function ifConflict(error: unknown): undefined {
+  if (error instanceof KubeError && (error.status === 409 || error.status === 404)) return;
+  throw error;
+}

@@ -1,0 +1,23 @@
+/** Promises that somebody waits for in the end. */
+export interface Tasks {
+  /** A failure is told, not thrown. */
+  add(task: Promise<unknown>): void;
+  /** Resolves when none is left, those that were added meanwhile included. */
+  ended(): Promise<void>;
+}
+
+/** Makes {@link Tasks}. */
+export function createTasks(failed: (error: unknown) => void): Tasks {
+  const running = new Set<Promise<void>>();
+  return {
+    add(task) {
+      const run: Promise<void> = task.then(() => {}, failed).then(() => {
+        running.delete(run);
+      });
+      running.add(run);
+    },
+    async ended() {
+      while (running.size > 0) await Promise.all([...running]);
+    },
+  };
+}
