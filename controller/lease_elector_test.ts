@@ -302,6 +302,23 @@ Deno.test("acquire() recognises its own Lease when the answer to the take-over w
   await a.stop();
 });
 
+Deno.test("acquire() asks again when it was frozen until its take-over said nothing any more", async () => {
+  const world = setup();
+  let route: Route = { thereMs: 0, backMs: 1_000, lost: "no" };
+  const a = contend(world, "a", { route: () => route });
+  await world.clock.advance(500);
+  assert.equal(world.server.lease()?.record.holder, "a");
+  a.clock.freeze();
+  await world.clock.advance(12_000);
+  route = AT_ONCE;
+  a.clock.thaw();
+  assert.ok(!a.acts());
+  await world.clock.advance(5_000);
+  assert.ok(a.acts());
+  assert.equal(world.server.lease()?.record.transitions, 0);
+  await a.stop();
+});
+
 Deno.test("hold() goes on when the answers to its renewals are lost", async () => {
   const world = setup();
   let lost = 0;

@@ -6,6 +6,8 @@ export interface ProcessClock extends Clock {
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
+  /** SIGKILL: frozen for ever. */
+  end(): void;
   readonly frozen: boolean;
   /** Resolves while the process runs; what comes from outside passes here. */
   awake(): Promise<void>;
@@ -16,6 +18,7 @@ export interface ProcessClock extends Clock {
 /** Makes a {@link ProcessClock} whose time passes with `base`. */
 export function createProcessClock(base: Clock): ProcessClock {
   let gate: PromiseWithResolvers<void> | null = null;
+  let ended = false;
   let wallMs = 0;
   const awake = async () => {
     while (gate !== null) await gate.promise;
@@ -24,7 +27,12 @@ export function createProcessClock(base: Clock): ProcessClock {
     freeze() {
       gate ??= Promise.withResolvers();
     },
+    end() {
+      ended = true;
+      gate ??= Promise.withResolvers();
+    },
     thaw() {
+      if (ended) return;
       const opened = gate;
       gate = null;
       opened?.resolve();

@@ -72,7 +72,7 @@ export function contend(
     },
     kill() {
       dead = true;
-      clock.freeze();
+      clock.end();
     },
     async stop() {
       stopping.abort();
