@@ -12,8 +12,8 @@ import {
   CAPABILITY,
   EXECUTOR_ID,
   FACADE_ID,
-  type FakeFacade,
-  openFakeFacade,
+  openRecordingFacade,
+  type RecordingFacade,
   taskOf,
   testAuthority,
 } from "../integration/executor_harness.ts";
@@ -22,7 +22,7 @@ import { eventually } from "../support/eventually.ts";
 const PATH = Deno.env.get("PATH") ?? "";
 
 interface World {
-  readonly facade: FakeFacade;
+  readonly facade: RecordingFacade;
   /** Starts the gate; resolves to its exit code. */
   start(scripts: readonly string[], options?: StartOptions): { readonly exit: Promise<number> } & {
     terminate(): void;
@@ -40,7 +40,7 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
     value: await testAuthority(),
     [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
   };
-  await using facade = await openFakeFacade(authority.value);
+  await using facade = await openRecordingFacade(authority.value);
   await using workload = await openWorkloadSocket(
     { authority: authority.value, clock: systemClock },
     { path: `${folder}/workload.sock`, userId: null, ttlMs: 3_600_000 },
@@ -104,7 +104,7 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
   });
 }
 
-const has = (facade: FakeFacade, row: string) => () => facade.rows.includes(row);
+const has = (facade: RecordingFacade, row: string) => () => facade.rows.includes(row);
 
 const cases: Readonly<Record<string, (world: World) => Promise<void>>> = {
   "a job's steps see Gitea's own URL, the identity, and no proxy": async ({ facade, start }) => {

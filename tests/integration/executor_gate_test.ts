@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath as fromFileUrl } from "node:url";
-import { type GateLimits, runGate } from "../../executor/gate.ts";
+import { runGate } from "../../executor/gate.ts";
+import type { GateLimits } from "../../executor/gate_limits.ts";
 import { EXIT, type Outcome } from "../../executor/exit_codes.ts";
 import type { Launch } from "../../executor/launch.ts";
 import type { Svid } from "../../clients/spiffe/svid.ts";
@@ -14,8 +15,8 @@ import {
   CAPABILITY,
   EXECUTOR_ID,
   FACADE_ID,
-  type FakeFacade,
-  openFakeFacade,
+  openRecordingFacade,
+  type RecordingFacade,
   taskOf,
   testAuthority,
 } from "./executor_harness.ts";
@@ -38,7 +39,7 @@ interface Options {
 /** A gate beside a facade; the job's steps are shell lines. */
 async function setup(options: Options = {}) {
   const authority = await testAuthority();
-  const facade = await openFakeFacade(authority);
+  const facade = await openRecordingFacade(authority);
   const work = await Deno.makeTempDir();
   let svid: Svid | null = options.svid === "none"
     ? null
@@ -119,7 +120,7 @@ function job(...scripts: string[]): string {
   });
 }
 
-function printed(facade: FakeFacade): string[] {
+function printed(facade: RecordingFacade): string[] {
   return facade.rows.filter((row) => !/^(Run|Job|gitea-task)/.test(row));
 }
 

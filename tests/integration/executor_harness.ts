@@ -39,7 +39,7 @@ export function testAuthority(): Promise<Authority> {
 export type Weather = "fair" | "unavailable" | "lost" | "refusing";
 
 /** A facade that keeps what it is told, with Gitea's rules for rows. */
-export interface FakeFacade extends AsyncDisposable {
+export interface RecordingFacade extends AsyncDisposable {
   readonly url: string;
   weather: Weather;
   /** Answer of UpdateTask while the job runs. */
@@ -65,10 +65,10 @@ export interface FakeFacade extends AsyncDisposable {
 }
 
 /** Opens one on a random loopback port. */
-export async function openFakeFacade(
+export async function openRecordingFacade(
   authority: Authority,
   spiffeId: string = FACADE_ID,
-): Promise<FakeFacade> {
+): Promise<RecordingFacade> {
   const svid = await issueSvid(authority, [spiffeId]);
   const server: Server = createServer({
     cert: svid.certificatePem,
@@ -181,7 +181,7 @@ export async function openFakeFacade(
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("Listen: no port");
-  const facade: FakeFacade = {
+  const facade: RecordingFacade = {
     url: `https://127.0.0.1:${address.port}`,
     weather: "fair",
     answer: Result.UNSPECIFIED,

@@ -8,7 +8,7 @@ import {
   CAPABILITY,
   EXECUTOR_ID,
   FACADE_ID,
-  openFakeFacade,
+  openRecordingFacade,
   taskOf,
   testAuthority,
 } from "./executor_harness.ts";
@@ -20,7 +20,7 @@ Deno.test("installExecutor() makes an executor that runs a job as another user, 
   const folder = await Deno.makeTempDir();
   await Deno.chmod(folder, 0o755);
   const authority = await testAuthority();
-  await using facade = await openFakeFacade(authority);
+  await using facade = await openRecordingFacade(authority);
   const socket = `${folder}/workload.sock`;
   await using workload = await openWorkloadSocket({ authority, clock: systemClock }, {
     path: socket,
