@@ -1,3 +1,4 @@
+import { oneLine } from "../lib/one_line.ts";
 import type { BackendName } from "./model/ids.ts";
 import type { ReasonCode } from "./model/reason.ts";
 import { type ControlFlags, NO_FLAGS } from "./records.ts";
@@ -26,7 +27,10 @@ export function createAdmission(): Admission {
   const closed = (backend: BackendName): WaitingReason | null => {
     const { drain, cordon } = flags(backend);
     const by = drain === null ? cordon : drain.hold ? drain : null;
-    return by === null ? null : { code: "backend_cordoned", detail: by.note };
+    if (by === null) return null;
+    const what = by === drain ? "drained, stored jobs are held" : "cordoned";
+    const note = by.note === "" ? "" : `: ${oneLine(by.note)}`;
+    return { code: "backend_cordoned", detail: `${what} by ${oneLine(by.by, 100)}${note}` };
   };
   return {
     flags,

@@ -19,7 +19,9 @@ import { type AssignmentId, type BackendName, executorName, type Instance } from
 import type { ExecutorEvents, Offers } from "./offers.ts";
 import { measurePhases } from "./phase_meter.ts";
 import type { PhaseStatistics } from "./phases.ts";
+import type { ReasonCode } from "./model/reason.ts";
 import { createPool, type Pool } from "./pool.ts";
+import { createRelease, type Release } from "./release.ts";
 import { createRetry, type RetryOutcome } from "./retry.ts";
 import type { Opened } from "./processor.ts";
 import type { AssignmentQueue } from "./queue.ts";
@@ -86,9 +88,15 @@ export interface Engine extends AsyncDisposable {
   /** Epoch of this process; 0 before it has taken over. */
   epoch(): number;
   flags(backend: BackendName): ControlFlags;
+  /** Flags that are stored now: from here on they hold. */
+  setFlags(backend: BackendName, flags: ControlFlags): void;
   strangers(backend: BackendName): readonly Stranger[];
   /** True when every backend is recovered. */
   ready(): boolean;
+  /** True when this one is: what is not in the ledger of it does not exist. */
+  recovered(backend: BackendName): boolean;
+  /** What operators may do to end an assignment. */
+  readonly release: Release;
   /** The scheduler has stored a task. */
   stored(info: AssignmentInfo, sequence: number, storedAt: number): void;
   /** Tries a parked assignment now; see {@link createRetry}. */
@@ -105,6 +113,8 @@ const IN_PROGRESS_MS = 15_000;
 /** Between looks at who leads; a record write tells it too, but an idle process writes none. */
 const EPOCH_MS = 5_000;
 const MAX_WAIT_MS = 7_200_000;
+/** Reasons that operators' flags give and take. */
+const ADMISSION_REASONS: ReadonlySet<ReasonCode> = new Set(["awaiting_slot", "backend_cordoned"]);
 
 /** Puts the controller's parts together. */
 export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
@@ -296,6 +306,28 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     events,
     epoch: () => epoch,
     flags: admission.flags,
+    setFlags(name, flags) {
+      admission.set(name, flags);
+      pools[name].refresh();
+      // Those that wait say at once why; one that waits for something else keeps its reason.
+      for (const entry of ledger.inState(name, "stored")) {
+        const waiting = admission.waiting(name);
+        const { reason } = entry;
+        if (reason !== null && !ADMISSION_REASONS.has(reason.code)) continue;
+        if (reason?.code === waiting.code && reason.detail === waiting.detail) continue;
+        entry.reason = { ...waiting, since: clock.now() };
+        ledger.touch(entry);
+      }
+    },
+    release: createRelease({
+      ledger,
+      offers,
+      writer,
+      clock,
+      run: effects.run,
+      guard: deps.guard,
+    }),
+    recovered: (name) => recovered.has(name),
     strangers: (name) => strangers.get(name)?.list() ?? [],
     ready: () => names.every((name) => recovered.has(name)),
     stored(info, sequence, storedAt) {

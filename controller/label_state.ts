@@ -8,6 +8,8 @@ export interface LabelState {
   labels(): readonly string[];
   /** Why a backend's label is withheld; null while it is offered. */
   withdrawn(backend: BackendName): Withdrawal | null;
+  /** Looks again now: flags have changed. */
+  refresh(): void;
   /** Resolves at the next change of {@link labels}; rejects when aborted. */
   changed(signal: AbortSignal): Promise<void>;
   /** Looks again each second until aborted: waits grow without an event. */
@@ -61,6 +63,7 @@ export function createLabelState(deps: {
       refresh();
       return current.labels;
     },
+    refresh,
     withdrawn: (backend) => current.withdrawn[backend],
     changed(signal) {
       return new Promise((resolve, reject) => {

@@ -141,7 +141,8 @@ function restore(deps: RecoveryDeps, found: Found): void {
 
   const value = record?.value;
   const executorLives = executor !== null && executor.ended === null;
-  if (value?.claimedBy != null && (state.kind !== "terminal" || executorLives)) {
+  const given = state.kind !== "settling" && (state.kind !== "terminal" || executorLives);
+  if (value?.claimedBy != null && given) {
     const task: Task | null = state.kind === "claimed" && opened?.kind === "readable"
       ? opened.task
       : null;
@@ -163,8 +164,13 @@ function restore(deps: RecoveryDeps, found: Found): void {
       }
       offers.offer(info, opened.task);
       return run(entry, { kind: "accept", afterMs: 0 });
+    case "settling":
+      // Given up by an operator, and not yet seen to be gone.
+      return run(entry, { kind: "settle", result: state.result, ...state.reason });
     case "terminal":
       if (state.message === "in_hand") run(entry, { kind: "ack" });
+      // Given up: it is deleted whatever it does.
+      if (state.presence === "leaving") run(entry, { kind: "delete_executor" });
       if (state.marker === "pending") run(entry, { kind: "mark" });
       else if (state.presence === "ended") run(entry, { kind: "delete_executor" });
       if (state.presence === "gone" && state.message === "gone") run(entry, { kind: "finish" });

@@ -27,9 +27,21 @@ export function restoredState(
       kind: "terminal",
       result: record?.terminal?.result ?? "failure",
       executor: name,
-      presence,
+      presence: record?.released != null && presence === "alive" ? "leaving" : presence,
       marker: executor === null ? "moot" : executor.terminal ? "held" : "pending",
       message: stored ? "in_hand" : "gone",
+    };
+  }
+  if (record !== null && record.released !== null) {
+    return {
+      kind: "settling",
+      shown: record.claimedBy === null ? "starting" : "running",
+      executor: name,
+      // Whatever the backend says: an operator gave its slot to others.
+      presence: presence === "alive" ? "leaving" : presence,
+      message: stored ? "in_hand" : "gone",
+      result: "failure",
+      reason: RELEASED,
     };
   }
   if (record?.claimedBy != null) {
@@ -42,3 +54,9 @@ export function restoredState(
   const until = record?.parkedUntil ?? null;
   return until !== null && until > now ? { kind: "parked", until } : { kind: "stored" };
 }
+
+/** Its end may have been told before; Gitea keeps the first one. */
+const RELEASED = {
+  code: "cancelled",
+  detail: "an operator gave this job up before the controller was restarted",
+} as const;

@@ -51,6 +51,38 @@ const cases: readonly Case[] = [
     expected: { kind: "stored" },
   },
   {
+    is: "one that an operator gave up, and whose executor lives on",
+    record: { claimedBy, uid: "u1", released: 5 },
+    executor: alive,
+    stored: false,
+    expected: {
+      kind: "settling",
+      shown: "running",
+      executor: name,
+      presence: "leaving",
+      message: "gone",
+      result: "failure",
+      reason: {
+        code: "cancelled",
+        detail: "an operator gave this job up before the controller was restarted",
+      },
+    },
+  },
+  {
+    is: "one that an operator gave up after its end, and whose executor lives on",
+    record: { claimedBy, uid: "u1", released: 5, terminal },
+    executor: alive,
+    stored: false,
+    expected: {
+      kind: "terminal",
+      result: "success",
+      executor: name,
+      presence: "leaving",
+      marker: "pending",
+      message: "gone",
+    },
+  },
+  {
     is: "one that is parked for some time yet",
     record: { parkedUntil: NOW + 1, failures: 5 },
     executor: null,

@@ -157,7 +157,10 @@ Deno.test("engine admits nothing while the backend is cordoned, and says so", as
   await world.clock.advance(10_000);
   assert.deepEqual(world.events(1), []);
   const reason = first.engine.ledger.get(world.id(1))?.reason;
-  assert.deepEqual([reason?.code, reason?.detail], ["backend_cordoned", "kernel upgrade"]);
+  assert.deepEqual([reason?.code, reason?.detail], [
+    "backend_cordoned",
+    "cordoned by op: kernel upgrade",
+  ]);
   first.kill();
   world.store.setFlags("pod", {
     drain: { by: "op", at: 0, note: "n", deadline: null, hold: true },
