@@ -306,16 +306,17 @@ Deno.test("acquire() asks again when it was frozen until its take-over said noth
   const world = setup();
   let route: Route = { thereMs: 0, backMs: 1_000, lost: "no" };
   const a = contend(world, "a", { route: () => route });
-  await world.clock.advance(500);
+  await world.clock.advance(1_500);
   assert.equal(world.server.lease()?.record.holder, "a");
   a.clock.freeze();
   await world.clock.advance(12_000);
-  route = AT_ONCE;
+  route = { thereMs: 5, backMs: 5, lost: "no" };
   a.clock.thaw();
   assert.ok(!a.acts());
   await world.clock.advance(5_000);
   assert.ok(a.acts());
   assert.equal(world.server.lease()?.record.transitions, 0);
+  route = AT_ONCE;
   await a.stop();
 });
 
