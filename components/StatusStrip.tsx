@@ -103,12 +103,13 @@ function Light({ kind }: { kind: SourceView["state"] }) {
 export function StatusNotices({ status }: { status: StatusView }) {
   const { dict } = useLang();
   const { leader } = status;
+  const led = leader.holder !== null && leader.holder !== leader.self;
   const silent = SOURCES.filter((name) =>
     status.sources[name].state === "down" || status.sources[name].state === "unknown"
   );
   return (
     <>
-      {leader.leading || leader.mode === "none" ? null : (
+      {leader.leading || leader.mode === "none" && !led ? null : (
         <p class="notice">
           <strong>{dict.standby.title}</strong> {leader.holder === null
             ? fill(dict.standby.nobody, { s: leader.leaseSeconds ?? dict.unknown })

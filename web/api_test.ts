@@ -19,7 +19,7 @@ function setup(waiting = 0) {
     version: "0.1.0",
     hosts: ["localhost"],
     metricsText: () => Promise.resolve(""),
-    readiness: () => ({ ready: true, checks: [] }),
+    readiness: () => ({ ready: true, role: "leader", checks: [] }),
     assets: NO_ASSETS,
   });
   const get = async (path: string, headers: Record<string, string> = {}) =>

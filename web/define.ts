@@ -32,6 +32,8 @@ export interface RouteContext {
 /** Whether this replica can do its work, and what is missing. */
 export interface Readiness {
   readonly ready: boolean;
+  /** A standby is ready when it could lead; `starting` = it is not known yet who leads. */
+  readonly role: "leader" | "standby" | "starting";
   readonly checks: readonly {
     readonly name: string;
     readonly ok: boolean;

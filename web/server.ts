@@ -14,10 +14,13 @@ import { secure } from "./headers.ts";
 import { createHub } from "./hub.ts";
 import { documentOf } from "./openapi.ts";
 import { respondAbsent, respondFailed, respondPage } from "./pages.ts";
+import type { Standby } from "./standby.ts";
 
 /** What the pages and the API are made of. */
 export interface WebDeps {
   readonly views: Views;
+  /** Answers reads in place of this process, where another leads. */
+  readonly standby?: Standby;
   /** Without it every action is refused: there is nothing to act on. */
   readonly actions?: Actions;
   /** Prometheus text. */
@@ -91,6 +94,12 @@ export function createWeb(deps: WebDeps): Web {
     c.set("requestId", crypto.randomUUID());
     c.set("nonce", null);
     const refused = guard(c.req.raw, { hosts: deps.hosts, requestId: c.get("requestId") });
+    // The leader's own answer, with its own policy.
+    const passed = refused === undefined ? await deps.standby?.forward(c.req.raw) : undefined;
+    if (passed !== undefined) {
+      c.res = passed;
+      return;
+    }
     if (refused === undefined) await next();
     else c.res = refused;
     finish(c);

@@ -29,7 +29,7 @@ function setup(options: FakeViewsOptions = {}, more: Partial<WebDeps> = {}): Set
     version: "0.1.0",
     hosts: ["localhost", "127.0.0.1:8080"],
     metricsText: () => Promise.resolve("gdr_leader 1\n"),
-    readiness: () => ({ ready: true, checks: [] }),
+    readiness: () => ({ ready: true, role: "leader", checks: [] }),
     assets: NO_ASSETS,
     ...more,
   });
@@ -297,6 +297,7 @@ Deno.test("probes and metrics answer here and on the health port", async () => {
     metricsText: () => Promise.resolve("gdr_leader 1\n"),
     readiness: () => ({
       ready,
+      role: "standby" as const,
       checks: [{ name: "nats", ok: ready, detail: ready ? null : "connection refused" }],
     }),
     logger: silentLogger,
@@ -308,7 +309,9 @@ Deno.test("probes and metrics answer here and on the health port", async () => {
     assert.equal((await get("/healthz")).status, 200);
     const refused = await get("/readyz");
     assert.equal(refused.status, 503);
-    assert.equal((await refused.json()).checks[0].detail, "connection refused");
+    const body = await refused.json();
+    assert.equal(body.checks[0].detail, "connection refused");
+    assert.equal(body.role, "standby");
     ready = true;
     assert.equal((await get("/readyz")).status, 200);
     ready = false;

@@ -7,6 +7,7 @@ import type { Readiness } from "../web/define.ts";
 import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
 import { createHealth, createWeb } from "../web/server.ts";
+import { createStandby } from "../web/standby.ts";
 import { emptyBoard } from "./boards.ts";
 import { createLateActions, type LateActions } from "./late_actions.ts";
 import { createLateViews, type LateViews } from "./late_views.ts";
@@ -44,6 +45,7 @@ export function openPages(deps: {
     clock,
     version,
     hosts: allowedHosts(config),
+    standby: createStandby({ leader: sources.upstream, self: sources.self, clock, logger }),
   }));
   const { listen, health: healthListen } = config.admin;
   const listener = stack.use(named("ADMIN_LISTEN", listen, () => listenWeb(web, listen)));
@@ -78,10 +80,19 @@ function named<T>(variable: string, { hostname, port }: Listen, open: () => T): 
 /** Names under which the dashboard may be asked for: a foreign `Host` is DNS rebinding. */
 function allowedHosts(config: Config): string[] {
   const hosts = [...LOOPBACK_HOSTS, config.admin.listen.hostname];
-  if (config.admin.publicUrl !== null) hosts.push(new URL(config.admin.publicUrl).host);
+  const { publicUrl, advertise } = config.admin;
+  if (publicUrl !== null) hosts.push(new URL(publicUrl).host);
+  // Standbys pass reads on to it.
+  if (advertise !== null) hosts.push(hostOf(advertise));
   return hosts;
 }
 
+/** Host and port of `host:port` or of a URL. */
+function hostOf(address: string): string {
+  return URL.canParse(address) && address.includes("://") ? new URL(address).host : address;
+}
+
+/** A standby has nothing to recover: it is ready when it could lead. */
 function readinessOf(views: LateViews, sources: Sources): Readiness {
   const all = sources.all();
   const servers = (["gitea", "nats", "spire"] as const).map((name) => {
@@ -89,19 +100,17 @@ function readinessOf(views: LateViews, sources: Sources): Readiness {
     const ok = state === "up" || state === "degraded" || state === "unused";
     return { name, ok, detail: ok ? null : lastError ?? `${name} is ${state}` };
   });
+  const { holder, self, leading } = views.leader();
+  const role = leading ? "leader" : holder !== null && holder !== self ? "standby" : "starting";
   const recovered = views.status().ready;
-  const { holder, self } = views.leader();
-  const waits = holder !== null && holder !== self;
   const checks = [...servers, {
     name: "leader",
-    ok: !waits,
-    detail: waits
-      ? `"${holder}" leads with the same registration; this one waits for its end`
-      : null,
+    ok: role !== "starting",
+    detail: role === "starting" ? "it is not known yet who leads" : null,
   }, {
     name: "recovery",
-    ok: recovered,
-    detail: recovered ? null : "executors and stored tasks are being read",
+    ok: role === "standby" || recovered,
+    detail: role === "standby" || recovered ? null : "executors and stored tasks are being read",
   }];
-  return { ready: checks.every((check) => check.ok), checks };
+  return { ready: checks.every((check) => check.ok), role, checks };
 }

@@ -1,3 +1,4 @@
+import type { KubernetesStatus } from "../clients/kubernetes/status.ts";
 import type { NatsStatus } from "../clients/nats/connection.ts";
 import type { SvidStatus } from "../clients/spiffe/workload_api.ts";
 import type { GiteaStatus } from "../controller/gitea_status.ts";
@@ -7,6 +8,7 @@ import type { AssignmentQueue, QueueCounts } from "../controller/queue.ts";
 import { iso, isoOrNull } from "../controller/view_of.ts";
 import type { LeaderView, SourceName, SourceView } from "../controller/views.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Upstream } from "../web/standby.ts";
 
 /** How the servers around us do; each says so itself once it is there. */
 export interface Sources {
@@ -16,7 +18,11 @@ export interface Sources {
   nats: () => NatsStatus | null;
   spire: () => SvidStatus | null;
   leadership: () => LeadershipStatus | null;
+  /** How the API server does; null where none is used. */
+  kubernetes: (() => KubernetesStatus) | null;
   all(): Readonly<Record<SourceName, SourceView>>;
+  /** Where another that leads is reached; null when this one leads, or nobody has said. */
+  upstream(): Upstream | null;
   leader(epoch: number): LeaderView;
   /** Numbers of the consumers, asked for every few seconds. */
   countQueue(queue: AssignmentQueue, backends: readonly BackendName[]): QueueWatch;
@@ -42,13 +48,19 @@ export function createSources(
     nats: () => null,
     spire: () => null,
     leadership: () => null,
+    kubernetes: null,
     all: () => ({
       gitea: giteaView(sources.gitea(), clock.now()),
       nats: natsView(sources.nats(), clock.now()),
-      kubernetes: UNUSED,
+      kubernetes: kubernetesView(sources.kubernetes, clock.now()),
       spire: spireView(sources.spire(), clock.now()),
       opensandbox: UNUSED,
     }),
+    upstream() {
+      const { holder, address, leading } = sources.leadership() ?? NOBODY;
+      if (leading || holder === null || holder === options.self || address == null) return null;
+      return { holder, address };
+    },
     leader(epoch) {
       const { mode, self } = options;
       const status = sources.leadership();
@@ -66,7 +78,7 @@ export function createSources(
         self,
         leading,
         epoch: epoch > 0 ? epoch : null,
-        transitions: null,
+        transitions: status?.transitions ?? null,
         acquiredAt: isoOrNull(status?.acquiredAt ?? null),
         renewedAt: isoOrNull(status?.renewedAt ?? null),
         leaseSeconds: status?.leaseSeconds ?? null,
@@ -97,6 +109,7 @@ export function createSources(
   return sources;
 }
 
+const NOBODY = { holder: null, leading: false, address: null };
 /** A source that this configuration does not use. */
 const UNUSED: SourceView = { state: "unused", since: null, ageMs: null, lastError: null };
 const UNKNOWN: SourceView = { state: "unknown", since: null, ageMs: null, lastError: null };
@@ -108,6 +121,17 @@ function giteaView(status: GiteaStatus | null, now: number): SourceView {
     since: iso(status.since),
     ageMs: status.lastOkAt === null ? null : now - status.lastOkAt,
     lastError: status.lastError,
+  };
+}
+
+function kubernetesView(status: Sources["kubernetes"], now: number): SourceView {
+  if (status === null) return UNUSED;
+  const { state, since, lastOkAt, lastError } = status();
+  return {
+    state,
+    since: iso(since),
+    ageMs: lastOkAt === null ? null : now - lastOkAt,
+    lastError,
   };
 }
 

@@ -35,7 +35,8 @@ async function setup() {
   return {
     nats,
     forge,
-    start: (place: ControllerPlace) => startController({ stateDir: place.stateDir, env }),
+    start: (place: ControllerPlace, more: Readonly<Record<string, string>> = {}) =>
+      startController({ stateDir: place.stateDir, env: { ...env, ...more } }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -81,7 +82,8 @@ Deno.test("main waits while another one with the same registration lives, and ta
   const seen = await leader(second);
   assert.deepEqual([seen.holder, seen.leading], [firstName, false]);
   assert.notEqual(seen.self, firstName);
-  assert.ok(!(await ready(second)));
+  const readiness = await second.get<{ role: string }>("/readyz");
+  assert.equal(readiness.role, "standby");
   assert.equal(world.forge.calls("Declare"), declared);
   assert.match(
     await (await fetch(await second.url())).text(),
@@ -174,3 +176,42 @@ Deno.test("main ends with exit code 3 soon after another one has raised the epoc
   const kept = await createBucket(connection, deps).get(EPOCH_KEY, call);
   assert.equal(kept?.value.epoch, epoch);
 });
+
+Deno.test("main as a standby is ready, shows what the leader shows, and refuses actions", async () => {
+  await using world = await setup();
+  await using here = await createControllerPlace();
+  await using there = await createControllerPlace();
+  const address = `127.0.0.1:${freePort()}`;
+  const advertised = { ADMIN_LISTEN: address, ADMIN_ADVERTISE: address };
+  await using first = await world.start(here, advertised);
+  await leads(first, 20_000);
+  world.forge.dispatch("shown", "echo shown");
+  await eventually(() => world.forge.job("shown")?.result === "success", {
+    what: "the job to end",
+    timeoutMs: 20_000,
+  });
+  await using second = await world.start(there);
+  await second.logged("another controller leads, this one waits");
+  assert.equal((await second.get<{ role: string }>("/readyz")).role, "standby");
+  const url = await second.url();
+  const page = await fetch(url);
+  const holder = (await leader(first)).self;
+  assert.equal(page.headers.get("gdr-answered-by"), holder);
+  assert.match(await page.text(), /shown/);
+  const status = await second.get<{ leader: Leader }>("/api/v1/status");
+  assert.ok(status.leader.leading && status.leader.self === holder);
+  assert.equal((await retry(second)).status, 503);
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  assert.match(metrics, /^gdr_leader 0$/m);
+
+  // What is left of a leader that is gone is the events stream.
+  await first.end("SIGKILL");
+  const history = await fetch(`${url}/api/v1/history`);
+  assert.equal(history.headers.get("gdr-answered-by"), null);
+  assert.ok((await history.json()).items.length > 0);
+});
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
