@@ -25,6 +25,8 @@ export function createAttempts(deps: {
   worker(backend: BackendName): Worker;
   happen(entry: Entry, event: Event): void;
   complain(entry: Entry, error: unknown, action: string): void;
+  /** Lets the backend say why the executor does not ask for its job yet. */
+  explain(entry: Entry): void;
   guard(): void;
 }): Attempts {
   const { clock, tasks, happen } = deps;
@@ -54,7 +56,8 @@ export function createAttempts(deps: {
     switch (outcome.kind) {
       case "ready":
         entry.executor = outcome.executor;
-        return happen(entry, { kind: "ready", executor: outcome.executor.name });
+        happen(entry, { kind: "ready", executor: outcome.executor.name });
+        return deps.explain(entry);
       case "executor_failed":
         entry.executor = null;
         entry.lastLines = outcome.lastLines;

@@ -53,7 +53,12 @@ export function createEffects(deps: {
       error,
     });
 
-  const attempts = createAttempts({ ...deps, happen, complain });
+  const attempts = createAttempts({
+    ...deps,
+    happen,
+    complain,
+    explain: (entry) => deps.ledger().explain(entry),
+  });
 
   /** Repeats an action until it holds, then lets its event happen. */
   const persist = (

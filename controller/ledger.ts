@@ -3,7 +3,7 @@ import type { WaitingReason } from "./admission.ts";
 import { createEntry, type Entry, shrink } from "./entry.ts";
 import type { Journal, JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
-import { decide, type Delays } from "./model/decide.ts";
+import { AWAITING_CLAIM, decide, type Delays } from "./model/decide.ts";
 import type { AssignmentId, BackendName } from "./model/ids.ts";
 import type { Effect, Event, State } from "./model/state.ts";
 import type { Pool } from "./pool.ts";
@@ -36,6 +36,8 @@ export interface Ledger {
   dispatch(id: AssignmentId, event: Event): void;
   /** Adds to the assignment's history and passes it on. */
   write(entry: JournalEntry): void;
+  /** Says why a ready one waits: in its backend's words, if its executor does not run yet. */
+  explain(entry: Entry): void;
   /** Says that something else than the state of an entry has changed. */
   touch(entry: Entry): void;
   /** Calls back after every change, until the signal aborts. */
@@ -146,6 +148,11 @@ export function createLedger(deps: {
         if (entry.journal.length > MAX_JOURNAL) entry.journal.splice(1, 1);
       }
       deps.journal.write(item);
+    },
+    explain(entry) {
+      if (entry.state.kind !== "ready") return;
+      setReason(entry, entry.executor?.waiting ?? AWAITING_CLAIM, clock.now());
+      ledger.touch(entry);
     },
     touch(entry) {
       entry.updatedAt = clock.now();

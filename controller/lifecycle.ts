@@ -72,6 +72,7 @@ export function createLifecycle(deps: {
     strangers.forget(name);
     live.executor = executor;
     if (executor.ended !== null) ended(live, executor);
+    ledger.explain(live);
     ledger.touch(live);
   };
 

@@ -16,6 +16,7 @@ import { checkPodSettings, podManifest, type PodSettings } from "./manifest.ts";
 import { createPatience, DEFAULT_PATIENCE, type PatienceTimes } from "./patience.ts";
 import type { Pod } from "./pod.ts";
 import { executorOf } from "./status.ts";
+import { createWhy } from "./why.ts";
 
 /** What the Pod backend is made of. */
 export interface PodBackendOptions {
@@ -57,8 +58,15 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     guard: options.guard,
   });
 
+  const why = createWhy({ cluster, clock });
+
   const seen = (pod: Pod): Executor =>
-    executorOf(pod, { prefix, needsNode: identity.needsNode, ...patience.judge(pod) });
+    executorOf(pod, {
+      prefix,
+      needsNode: identity.needsNode,
+      warning: why.known(pod.uid),
+      ...patience.judge(pod),
+    });
 
   const call = async <T>(action: string, { signal }: Call, run: () => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
@@ -81,9 +89,13 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     }
   };
 
-  const sweep = async (entries: readonly IdentityEntry[], pods: readonly Pod[], options: Call) => {
+  const sweep = async (
+    entries: readonly IdentityEntry[],
+    uids: ReadonlySet<string>,
+    options: Call,
+  ) => {
     try {
-      await identity.sweep(entries, new Set(pods.map(({ uid }) => uid)), options);
+      await identity.sweep(entries, uids, options);
     } catch (error) {
       options.signal.throwIfAborted();
       logger.warn("identity entries without executor cannot be deleted", { error });
@@ -116,7 +128,9 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     find(name, options) {
       return call(`Find executor "${name}"`, options, async () => {
         const pod = await cluster.getPod(name, options);
-        return pod === undefined ? undefined : seen(pod);
+        if (pod === undefined) return undefined;
+        await why.ask(pod, options);
+        return seen(pod);
       });
     },
     create(spec, options) {
@@ -153,8 +167,10 @@ export function createPodBackend(options: PodBackendOptions): Backend {
         // In this order: a Pod of an entry that is there now was there before the entry.
         const entries = await entriesFor(options);
         const pods = await cluster.listPods(ours, options);
-        patience.keepOnly(new Set(pods.map(({ uid }) => uid)));
-        if (entries !== undefined) await sweep(entries, pods, options);
+        const uids = new Set(pods.map(({ uid }) => uid));
+        patience.keepOnly(uids);
+        await why.askSome(pods, options);
+        if (entries !== undefined) await sweep(entries, uids, options);
         return pods.map(seen);
       });
     },

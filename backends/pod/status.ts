@@ -18,6 +18,8 @@ export interface Reading {
   readonly needsNode: boolean;
   /** It has been unable to start for longer than anybody should wait. */
   readonly stuck: boolean;
+  /** The last warning of the cluster about its start, where the status says nothing. */
+  readonly warning: string | null;
   /** Its grace period ended long ago, and its node has not ended it. */
   readonly overdue: boolean;
 }
@@ -54,10 +56,13 @@ export function executorOf(pod: Pod, reading: Reading): Executor {
     ended,
     terminal: pod.labels[labels.terminal] === "true",
     node: pod.node,
-    waiting: ended === null && waiting !== null
-      ? { code: waiting.code, detail: waiting.detail }
-      : null,
+    waiting: ended === null && waiting !== null ? reasonOf(waiting, reading) : null,
   };
+}
+
+function reasonOf(waiting: Waiting, { warning }: Reading): Executor["waiting"] {
+  const { code, detail, hope } = waiting;
+  return { code, detail: warning === null || hope !== "maybe" ? detail : warning };
 }
 
 /**

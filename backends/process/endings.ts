@@ -1,10 +1,9 @@
 import type { Ending } from "../../controller/backend.ts";
+import { keepEnd, readEnd, readStart } from "../../lib/foreign_file.ts";
 import { exitText } from "../exit_texts.ts";
 import { lastLinesOf } from "../last_lines.ts";
-import { readEnd, readStart } from "./folder.ts";
 import { isAlive, isDead, parseStat, type ProcessRef, readStat } from "./proc.ts";
 
-const TAIL_BYTES = 16 * 1024;
 /** The output of the gate and the runner is kept below this, the newest part. */
 const OUTPUT_BYTES = 4 * 1024 * 1024;
 
@@ -27,7 +26,7 @@ export async function endingOf(
       main.session === executor.process.pid
     ) return null;
   }
-  const lastLines = await tailOf(folder);
+  const lastLines = lastLinesOf(await readEnd(`${folder}/output`));
   const text = (await readStart(`${folder}/exit`, 16))?.trim() ?? "";
   if (/^[0-9]{1,3}$/.test(text)) {
     const exitCode = Number(text);
@@ -39,26 +38,7 @@ export async function endingOf(
   return { code: "executor_lost", detail, exitCode: null, lastLines };
 }
 
-/** The last lines that gate and runner printed. */
-async function tailOf(folder: string): Promise<string[]> {
-  return lastLinesOf(new TextDecoder().decode(await readEnd(`${folder}/output`, TAIL_BYTES)));
-}
-
-/**
- * Keeps a file that a running program appends to from growing for ever: only its end is kept. Lines
- * written during the cut may be lost.
- */
+/** Keeps what gate and runner print from filling the disk. */
 export async function boundOutput(folder: string): Promise<void> {
-  const path = `${folder}/output`;
-  try {
-    const { isFile, size } = await Deno.lstat(path);
-    if (!isFile || size <= OUTPUT_BYTES) return;
-    const tail = await readEnd(path, TAIL_BYTES);
-    await Deno.truncate(path, 0);
-    await Deno.writeFile(path, tail, { append: true, create: false });
-  } catch (error) {
-    const isGone = error instanceof Deno.errors.NotFound;
-    // Closed by the job itself: it fills its own disk.
-    if (!isGone && !(error instanceof Deno.errors.PermissionDenied)) throw error;
-  }
+  await keepEnd(`${folder}/output`, OUTPUT_BYTES);
 }

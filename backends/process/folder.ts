@@ -1,5 +1,7 @@
 import { type BackendName, isBackendName } from "../../controller/model/ids.ts";
+import { readIfThere, removeIfThere, statIfThere } from "../../lib/if_there.ts";
 import { isObject } from "../../lib/json_object.ts";
+import { replaceFileDurably } from "../../lib/replace_file.ts";
 import { encodeMeta, type Meta, parseMeta } from "./meta.ts";
 import type { ProcessRef } from "./proc.ts";
 
@@ -58,7 +60,7 @@ export async function claimFolder(
   await Deno.mkdir(draft);
   try {
     await Deno.chmod(draft, 0o711);
-    await writeDurably(`${draft}/creator`, JSON.stringify(options.creator));
+    await replaceFileDurably(`${draft}/creator`, JSON.stringify(options.creator));
     for (const directory of ["home", "tmp"]) {
       await Deno.mkdir(`${draft}/${directory}`, { mode: 0o700 });
     }
@@ -69,7 +71,7 @@ export async function claimFolder(
     await Deno.rename(draft, folder);
     return folder;
   } catch (error) {
-    await removeFolder(draft);
+    await removeIfThere(draft, { recursive: true });
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (["ENOTEMPTY", "EEXIST", "ENOTDIR"].includes(String(code))) return undefined;
     throw error;
@@ -85,13 +87,13 @@ export async function giveTo(folder: string, userId: number): Promise<void> {
 
 /** Writes `meta.json`: from here on the executor exists. */
 export function writeMeta(folder: string, meta: Meta): Promise<void> {
-  return writeDurably(`${folder}/meta.json`, encodeMeta(meta));
+  return replaceFileDurably(`${folder}/meta.json`, encodeMeta(meta));
 }
 
 /** Sets a marker; it survives a power failure once this resolves. */
 export async function setMarker(folder: string, marker: Marker): Promise<void> {
   try {
-    await writeDurably(`${folder}/${marker}`, "");
+    await replaceFileDurably(`${folder}/${marker}`, "");
   } catch (error) {
     // Somebody else has removed the executor meanwhile.
     if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -148,7 +150,7 @@ export async function discardFolder(
     if (error instanceof Deno.errors.NotFound) return;
     throw error;
   }
-  await removeFolder(grave);
+  await removeIfThere(grave, { recursive: true });
 }
 
 /** Removes what deletes and creates of dead controllers left half done. */
@@ -163,89 +165,7 @@ export async function sweepHidden(
     const age = Date.now() - ((await statIfThere(folder))?.mtime?.getTime() ?? 0);
     // Another object of this process may be about to write its name there.
     if (creator === undefined && age < FRESH_MS) continue;
-    if (await isDead(creator)) await removeFolder(folder);
-  }
-}
-
-/** Removes a folder with all that is in it. Absent is success. */
-async function removeFolder(folder: string): Promise<void> {
-  try {
-    await Deno.remove(folder, { recursive: true });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-}
-
-/** The first bytes of a file, however long it is; undefined when it is not there or cannot be read. */
-export async function readStart(path: string, bytes: number): Promise<string | undefined> {
-  using file = await openRegular(path);
-  if (file === undefined) return undefined;
-  const buffer = new Uint8Array(bytes);
-  const read = await file.read(buffer) ?? 0;
-  return new TextDecoder().decode(buffer.subarray(0, read));
-}
-
-/** Its last bytes; none when it is not there or cannot be read. */
-export async function readEnd(path: string, bytes: number): Promise<Uint8Array> {
-  using file = await openRegular(path);
-  if (file === undefined) return new Uint8Array();
-  const { size } = await file.stat();
-  await file.seek(Math.max(0, size - bytes), Deno.SeekMode.Start);
-  const buffer = new Uint8Array(bytes);
-  let length = 0;
-  while (length < bytes) {
-    const read = await file.read(buffer.subarray(length));
-    if (read === null) break;
-    length += read;
-  }
-  return buffer.subarray(0, length);
-}
-
-/**
- * A file that the job may have closed to us or, without a user of its own, replaced: by a link, or by
- * a pipe, which would never open. One executor's files must not stop the others from being seen.
- */
-async function openRegular(path: string): Promise<Deno.FsFile | undefined> {
-  try {
-    if (!(await Deno.lstat(path)).isFile) return undefined;
-    return await Deno.open(path);
-  } catch (error) {
-    if (
-      error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory ||
-      error instanceof Deno.errors.PermissionDenied
-    ) return undefined;
-    throw error;
-  }
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`;
-  {
-    using file = await Deno.open(draft, { write: true, create: true, truncate: true, mode: 0o600 });
-    const bytes = new TextEncoder().encode(text);
-    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
-    await file.syncData();
-  }
-  await Deno.rename(draft, path);
-  using directory = await Deno.open(path.slice(0, path.lastIndexOf("/")));
-  await directory.sync();
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return;
-    throw error;
-  }
-}
-
-async function statIfThere(path: string): Promise<Deno.FileInfo | undefined> {
-  try {
-    return await Deno.lstat(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return;
-    throw error;
+    if (await isDead(creator)) await removeIfThere(folder, { recursive: true });
   }
 }
 

@@ -1,6 +1,7 @@
 import { BackendError } from "../../controller/backend.ts";
 import { closedFolder } from "../../lib/closed_folder.ts";
-import { listFolders, readStart } from "./folder.ts";
+import { readStart } from "../../lib/foreign_file.ts";
+import { listFolders } from "./folder.ts";
 import { isDead, listProcesses, ownerOf } from "./proc.ts";
 
 /** Unix users that executors may be given, one each. */

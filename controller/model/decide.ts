@@ -28,6 +28,12 @@ export const DEFAULT_DELAYS: Delays = {
   maxFailures: 5,
 };
 
+/** Why an assignment waits whose executor has been made, unless its backend knows better. */
+export const AWAITING_CLAIM = {
+  code: "awaiting_claim",
+  detail: "the executor starts and will ask for its job",
+} as const;
+
 /** Why the assignment waits now; `null` when it waits for nothing. */
 export type Waiting = { readonly code: ReasonCode; readonly detail: string } | null;
 
@@ -67,10 +73,7 @@ export function decide(state: State, event: Event, now: number, delays = DEFAULT
         ? {
           state: { kind: "ready", executor: event.executor },
           effects: [journal("backend_ready"), { kind: "await_claim" }],
-          waiting: {
-            code: "awaiting_claim",
-            detail: "the executor starts and will ask for its job",
-          },
+          waiting: AWAITING_CLAIM,
         }
         : same(state);
     case "look_again":

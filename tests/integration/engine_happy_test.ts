@@ -54,6 +54,30 @@ Deno.test("engine waits for an identity target that comes late, and says so", as
   world.assertClean();
 });
 
+Deno.test("engine says in the backend's words why an executor does not ask for its job yet", async () => {
+  await using world = await createWorld();
+  world.plan = () => ({ fate: "never_claims" });
+  const { engine } = await world.start();
+  await world.submit(1);
+  await world.until("its executor is ready", () => world.events(1).includes("backend_ready"));
+  const reason = () => engine.ledger.get(world.id(1))?.reason;
+  assert.equal(reason()?.code, "awaiting_claim");
+  const executor = world.pod.executors.get(world.executor(1));
+  assert.ok(executor !== undefined);
+  const waiting = { code: "image_pull", detail: "ErrImagePull: no such image" } as const;
+  world.pod.put({ ...executor, waiting });
+  await world.until("its image cannot be pulled", () => reason()?.code === "image_pull");
+  assert.equal(reason()?.detail, waiting.detail);
+  await world.until(
+    "it is ready again after the claim timeout",
+    () => count(world.events(1), "backend_ready") === 2,
+    600_000,
+  );
+  assert.equal(reason()?.code, "image_pull");
+  world.pod.put({ ...executor, waiting: null });
+  await world.until("it waits for the claim", () => reason()?.code === "awaiting_claim");
+});
+
 for (const capacity of [1, 4]) {
   Deno.test(`engine admits in the order of the stream and never more than ${capacity}`, async () => {
     await using world = await createWorld({ capacity });
