@@ -61,8 +61,9 @@ export function createWatchkeeper(clock: Clock): KubernetesWatchkeeper {
       const fresh = failingSince !== null || (error !== null && now - error.at < KEEP_ERROR_MS);
       const lastError = (fresh ? error?.text : undefined) ?? broken?.text ?? null;
       const common = { lastError, lastOkAt: okAt };
-      if (failingSince !== null && now >= (okAt ?? -Infinity) + FRESH_MS) {
-        return { state: "down", since: Math.max((okAt ?? 0) + FRESH_MS, failingSince), ...common };
+      const downFrom = okAt === null ? -Infinity : okAt + FRESH_MS;
+      if (failingSince !== null && now >= downFrom) {
+        return { state: "down", since: Math.max(downFrom, failingSince), ...common };
       }
       if (failingSince !== null || broken !== undefined) {
         const since = Math.min(failingSince ?? Infinity, broken?.since ?? Infinity);

@@ -145,7 +145,7 @@ export async function createTransport(
     async exchange(request, signal) {
       const head = await ask(request, signal);
       const answer = await readWhole(head, signal);
-      if (!head.response.ok) throw new Refused(failureOfAnswer(answer));
+      if (!head.response.ok) throw refusal(answer, head.material);
       return answer;
     },
     async open(request, { signal, headMs }) {
@@ -158,7 +158,7 @@ export async function createTransport(
         const { response, use, material } = await ask(request, stop);
         if (!response.ok || response.body === null) {
           const answer = await readWhole({ response, use, material }, stop);
-          throw new Refused(failureOfAnswer(answer));
+          throw refusal(answer, material);
         }
         return {
           body: response.body,
@@ -199,6 +199,13 @@ export function malformed(what: string): Failure {
 /** True when nobody answered in time: the connection may be one of a peer that is gone. */
 function isLate({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
+}
+
+/** A server, or a proxy on the way, may quote the request in its answer. */
+function refusal(answer: Answer, { token }: Material): Refused {
+  const secret = token?.reveal() ?? "";
+  const text = secret === "" ? answer.text : answer.text.replaceAll(secret, "[secret]");
+  return new Refused(failureOfAnswer({ ...answer, text }));
 }
 
 function refusedBy(error: unknown): Refused {
