@@ -1,0 +1,79 @@
+/**
+ * The Pod backend, leadership and the manifests on a real kube-apiserver with RBAC, real SPIRE with its
+ * k8s attestor, the real spire-controller-manager, real Gitea and NATS; controllers and executors are
+ * run as their Pods' specs say. Ends with `N passed, N failed, N skipped`.
+ *
+ * `--only=NAME[,NAME]` takes parts of it; `--list` names them.
+ */
+import { parseArgs } from "node:util";
+import { createReport } from "../e2e/report.ts";
+import { createAudit } from "./audit.ts";
+import { checkChain } from "./chain.ts";
+import { startCluster } from "./cluster.ts";
+import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
+import { checkRights } from "./rights.ts";
+import type { Stage } from "./stage.ts";
+import { WORKFLOWS } from "./workflows.ts";
+
+/** Parts in the order in which they are played; each may be played alone. */
+const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
+  rights: checkRights,
+  chain: checkChain,
+};
+
+/** Runs the suite and resolves to the exit code. */
+export async function main(
+  args: readonly string[],
+  print: (line: string) => void,
+): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { only: { type: "string" }, list: { type: "boolean" } },
+  });
+  if (values.list) {
+    print(Object.keys(PARTS).join("\n"));
+    return 0;
+  }
+  const wanted = values.only?.split(",") ?? Object.keys(PARTS);
+  const unknown = wanted.filter((name) => !Object.hasOwn(PARTS, name));
+  if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
+  }
+  const report = createReport(print);
+  const started = performance.now();
+  await report.attempt("the Kubernetes tests", async () => {
+    if (Deno.uid() !== 0) throw new Error("Run the Kubernetes tests as root: they make cgroups");
+    await using audit = await createAudit();
+    await using cluster = await startCluster({
+      say: print,
+      signal: stop.signal,
+      env: { ...audit.env, NATS_EXTRA: NATS_AUTHORIZATION },
+    });
+    const gitea = giteaOf(cluster, stop.signal);
+    const repository = `${gitea.user}/kube`;
+    await gitea.createRepository("kube", { private: true });
+    await gitea.commit(repository, WORKFLOWS);
+    await makeSecret(cluster, gitea);
+    print(`the cluster is up after ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    const stage: Stage = {
+      ...{ cluster, report, gitea, repository },
+      replicas: createReplicas(cluster),
+      signal: stop.signal,
+    };
+    for (const name of wanted) {
+      stop.signal.throwIfAborted();
+      await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
+    }
+  });
+  print(`took ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
+  return report.failed === 0 ? 0 : 1;
+}
+
+function print(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args, print));
