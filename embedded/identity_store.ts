@@ -1,5 +1,6 @@
 import { objectOrEmpty } from "../lib/json_object.ts";
-import { readIfThere, replaceFile } from "./state_file.ts";
+import { readIfThere } from "../lib/if_there.ts";
+import { replaceFile } from "../lib/replace_file.ts";
 
 /** One who may have an identity: an executor, or this program's own facade. */
 export interface StoredIdentity {

@@ -1,3 +1,4 @@
+import { writeAll } from "../lib/replace_file.ts";
 import { Secret } from "../lib/secret.ts";
 import { refuseWide, StateError } from "./state_directory.ts";
 
@@ -48,8 +49,7 @@ async function writeOnce(path: string, text: string): Promise<void> {
   try {
     {
       using file = await Deno.open(draft, { write: true, createNew: true, mode: 0o600 });
-      const bytes = new TextEncoder().encode(`${text}\n`);
-      for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+      await writeAll(file, `${text}\n`);
       await file.sync();
     }
     await Deno.link(draft, path);

@@ -1,6 +1,7 @@
 import {
   bootId,
   isAlive,
+  isDead,
   listProcesses,
   type ProcessRef,
   readStat,
@@ -8,7 +9,7 @@ import {
 } from "../backends/process/proc.ts";
 import type { Clock } from "../lib/clock.ts";
 import { objectOrEmpty } from "../lib/json_object.ts";
-import { replaceFile } from "./state_file.ts";
+import { replaceFile } from "../lib/replace_file.ts";
 
 /** What a pid file says about a child: enough to know it again for sure. */
 export interface Pidfile extends ProcessRef {
@@ -76,8 +77,7 @@ async function groupOf(child: ProcessRef): Promise<ProcessRef[]> {
   const all = await listProcesses();
   const leader = all.find(({ pid }) => pid === child.pid);
   if (leader !== undefined && leader.startTime !== child.startTime) return [];
-  return all.filter(({ session, state, startTime }) =>
-    session === child.pid && state !== "Z" && state !== "X" &&
-    BigInt(startTime) >= BigInt(child.startTime)
+  return all.filter((stat) =>
+    stat.session === child.pid && !isDead(stat) && BigInt(stat.startTime) >= BigInt(child.startTime)
   );
 }

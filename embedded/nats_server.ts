@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Secret } from "../lib/secret.ts";
+import { replaceFile } from "../lib/replace_file.ts";
 import { keepKey } from "./keys.ts";
 import { openStateDirectory } from "./state_directory.ts";
-import { replaceFile } from "./state_file.ts";
 import type { Child, Supervisor } from "./supervisor.ts";
 
 /** A nats-server of our own on loopback. It ends with its supervisor. */

@@ -1,5 +1,5 @@
 import { objectOrEmpty } from "../lib/json_object.ts";
-import { replaceFile } from "./state_file.ts";
+import { replaceFile } from "../lib/replace_file.ts";
 
 /**
  * Free ports on loopback for these names, chosen once and kept in `file`, so that what outlived a

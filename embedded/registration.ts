@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { objectOrEmpty } from "../lib/json_object.ts";
 import { Secret } from "../lib/secret.ts";
+import { readIfThere } from "../lib/if_there.ts";
+import { replaceFile } from "../lib/replace_file.ts";
 import { StateError } from "./state_directory.ts";
-import { readIfThere, replaceFile } from "./state_file.ts";
 
 /** A permanent registration at Gitea. */
 export interface KeptRegistration {

@@ -5,9 +5,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { type Authority, createAuthority, restoreAuthority } from "../clients/x509/trust_domain.ts";
 import { checkSpiffeId } from "../clients/spiffe/peer.ts";
+import { readIfThere } from "../lib/if_there.ts";
+import { replaceFile } from "../lib/replace_file.ts";
 import { createIdentityStore } from "./identity_store.ts";
 import { MAX_SOCKET_PATH, prepareSocketDirectory } from "./socket_directory.ts";
-import { readIfThere, replaceFile } from "./state_file.ts";
 import { openWorkloadSocket, type WorkloadSocket } from "./workload_socket.ts";
 
 /** A SPIFFE trust domain in this process, for one machine: development and tests only. */

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { removeIfThere } from "../lib/if_there.ts";
 import type { X509SVIDResponse } from "../proto/gen/workload/workload_pb.ts";
 import { X509SVIDResponseSchema } from "../proto/gen/workload/workload_pb.ts";
 import { create } from "../proto/runtime.ts";
@@ -98,12 +99,4 @@ function responseOf(spiffeId: string, svid: IssuedSvid, bundle: Uint8Array): X50
   return create(X509SVIDResponseSchema, {
     svids: [{ spiffeId, x509Svid: svid.certificateDer, x509SvidKey: svid.keyDer, bundle }],
   });
-}
-
-async function removeIfThere(path: string): Promise<void> {
-  try {
-    await Deno.remove(path);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
 }
