@@ -6,7 +6,8 @@ import { findNatsServer } from "./nats_binary.ts";
 import { startNatsServer } from "./nats_server.ts";
 import { choosePorts } from "./ports.ts";
 import { openStateDirectory } from "./state_directory.ts";
-import { ChildError, createSupervisor } from "./supervisor.ts";
+import { ChildError } from "./child_process.ts";
+import { createSupervisor } from "./supervisor.ts";
 
 const { signal } = new AbortController();
 

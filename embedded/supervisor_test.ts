@@ -3,7 +3,8 @@ import { isAlive, readStat } from "../backends/process/proc.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { eventually } from "../tests/support/eventually.ts";
-import { ChildError, type ChildSpec, createSupervisor, type Supervisor } from "./supervisor.ts";
+import { ChildError, type ChildSpec } from "./child_process.ts";
+import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
 const call = { signal: new AbortController().signal };
 const env = { PATH: "/usr/bin:/bin" };
