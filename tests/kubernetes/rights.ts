@@ -25,7 +25,7 @@ const EXPECTED = [
       ENTRIES,
       "events [] [list create]",
       "leases.coordination.k8s.io [] [create]",
-      "leases.coordination.k8s.io [dynamic-runner-scheduler] [get list watch update]",
+      "leases.coordination.k8s.io [dynamic-runner-scheduler] [get list watch patch]",
       "pods [] [get list watch create patch delete]",
     ],
   },
