@@ -1,28 +1,24 @@
-import { clone, create, timestampFromMs, toBinary } from "../proto/runtime.ts";
+import { abortable } from "../lib/abortable.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
 import {
   LogRowSchema,
   Result,
   type TaskState,
-  TaskStateSchema,
   type UpdateLogRequest,
   type UpdateLogResponse,
   UpdateLogResponseSchema,
   type UpdateTaskRequest,
-  UpdateTaskRequestSchema,
   type UpdateTaskResponse,
   UpdateTaskResponseSchema,
 } from "../proto/gen/runner/v1/messages_pb.ts";
-import { abortable } from "../lib/abortable.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/logger.ts";
-import { backoffMs } from "../lib/retry.ts";
-import { createOutputQueue } from "./output_queue.ts";
+import { create, timestampFromMs } from "../proto/runtime.ts";
+import { drain, type DrainSource, type Step } from "./drain.ts";
 import type { ReportSender, Sent } from "./report_sender.ts";
-import { createRowQueue, type RowPhase } from "./row_queue.ts";
+import { createRowQueue, type RowPhase, type RowQueue } from "./row_queue.ts";
 import type { RowSpool } from "./row_spool.ts";
+import { createStateQueue, type StateQueue } from "./state_queue.ts";
 import { judge } from "./verdict.ts";
-
-export type { ReportSender, Sent } from "./report_sender.ts";
 
 /** How the outbox ended. `drained`: the runner went without a final state, all else was delivered. */
 export type OutboxEnd =
@@ -79,160 +75,59 @@ export interface OutboxDeps {
   readonly refusalMs: number;
 }
 
-/** Outputs above this may be refused as too large: they go up while the log can still tell. */
-const BULKY_BYTES = 512 * 1024;
 /** The runner's final state follows its last row within milliseconds. */
 const HOLD_MS = 500;
-const RETRY = { firstMs: 200, maxMs: 5000 };
-const HEARTBEAT_MS = 3000;
-const REFUSED_RETRY_MS = 2000;
-
-type Progress = "more" | "finished";
-
-interface Waiting {
-  readonly state: TaskState;
-  /** Rows that go before it. */
-  readonly after: bigint;
-}
 
 /** Makes an {@link Outbox} for one task. */
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { clock, logger } = deps;
+  const { clock } = deps;
   const rows = createRowQueue(deps);
-  const outputs = createOutputQueue();
-  const lost: { readonly name: string; readonly bytes: number }[] = [];
-  let states: readonly Waiting[] = [];
-  let final: TaskState | undefined;
-  let cancelled = false;
+  /** Only after the runner's last row: its numbers would be wrong afterwards. */
+  const addRow = (content: string) =>
+    void rows.add(create(LogRowSchema, { time: timestampFromMs(clock.now()), content }));
+  const states = createStateQueue({ ...deps, addRow });
+  let started = false;
   let closed = false;
+  let reason: string | null = null;
   /** Until when the runner's last row waits for its final state. */
   let holdUntil = 0;
-  let started = false;
-  let reason: string | undefined;
-  let newest = { bytes: "", outputs: 0, at: 0 };
   let wake = Promise.withResolvers<void>();
 
   const changed = () => {
     started = true;
     wake.resolve();
   };
-  /** Only after the runner's last row: its numbers would be wrong afterwards. */
-  const addOwnRow = (content: string) =>
-    rows.add(create(LogRowSchema, { time: timestampFromMs(clock.now()), content }));
+  const isHolding = () => states.final === undefined && !closed && clock.monotonic() < holdUntil;
 
-  /** Says what was lost in the job's log, and that it has failed. */
-  const tellLosses = () => {
-    if (final === undefined) return;
-    for (const { name, bytes } of lost.splice(0)) {
-      const quoted = JSON.stringify(name.slice(0, 100));
-      addOwnRow(
-        `Error: the output ${quoted} of this job is lost: Gitea, or a proxy in front of it, does ` +
-          `not take its ${bytes} bytes. The job is recorded as failed.`,
-      );
-      if (final.result === Result.SUCCESS) final = { ...final, result: Result.FAILURE };
-    }
+  const source: DrainSource = {
+    next: () => nextStep(rows, states, isHolding()),
+    async more(signal) {
+      if (closed) return false;
+      wake = Promise.withResolvers();
+      using hold = isHolding() ? clock.timeout(holdUntil - clock.monotonic()) : undefined;
+      hold?.signal.addEventListener("abort", () => wake.resolve(), { once: true });
+      await abortable(wake.promise, signal);
+      return true;
+    },
+    waitingRows: () => rows.waiting,
   };
-
-  /** Sends a state with the outputs that are new; in parts, not final ones, if those are large. */
-  const sendState = async (
-    state: TaskState,
-    signal: AbortSignal,
-  ): Promise<Sent<"all" | "part" | "again">> => {
-    const { outputs: some, isAll } = outputs.next();
-    const request = create(UpdateTaskRequestSchema, { state: clone(TaskStateSchema, state) });
-    Object.assign(request.outputs, some);
-    if (!isAll && request.state !== undefined) makeUnfinished(request.state);
-    const sent = await deps.sender.updateTask(request, { signal });
-    if (sent.kind === "too_large" && Object.keys(some).length > 0) {
-      const output = outputs.tooLarge(some);
-      if (output !== undefined) {
-        logger.warn("an output is too large for Gitea", { ...output, why: sent.why });
-        lost.push(output);
-        tellLosses();
-      }
-      return { kind: "accepted", value: "again" };
-    }
-    if (sent.kind !== "accepted") return sent;
-    outputs.accepted(some);
-    const result = sent.value.state?.result ?? Result.UNSPECIFIED;
-    if (result !== Result.UNSPECIFIED && state.result === Result.UNSPECIFIED) cancelled = true;
-    return { kind: "accepted", value: isAll ? "all" : "part" };
-  };
-
-  const isHolding = () => final === undefined && !closed && clock.monotonic() < holdUntil;
-
-  /** The next thing that must go up, or undefined when there is nothing. */
-  const next = (): ((signal: AbortSignal) => Promise<Sent<Progress>>) | undefined => {
-    const [first] = states;
-    if (first !== undefined && first.after <= rows.received) {
-      return async (signal) => {
-        const sent = await sendState(first.state, signal);
-        if (sent.kind !== "accepted") {
-          rows.repeatSeal();
-          return sent;
-        }
-        if (sent.value !== "again") states = states.filter((waiting) => waiting !== first);
-        return { kind: "accepted", value: "more" };
-      };
-    }
-    const last = final;
-    const bulky = last !== undefined && !rows.sealed && outputs.unsentBytes > BULKY_BYTES;
-    const phase: RowPhase = {
-      holdLast: bulky || isHolding(),
-      seal: last !== undefined && !bulky,
-    };
-    if (rows.due(phase)) {
-      return async (signal) => {
-        const sent = await rows.send(phase, signal);
-        return sent.kind === "accepted" ? { kind: "accepted", value: "more" } : sent;
-      };
-    }
-    if (last === undefined) return undefined;
-    return async (signal) => {
-      const sent = await sendState(
-        bulky ? makeUnfinished(clone(TaskStateSchema, last)) : last,
-        signal,
-      );
-      if (sent.kind !== "accepted") {
-        rows.repeatSeal();
-        return sent;
-      }
-      return { kind: "accepted", value: sent.value === "all" && !bulky ? "finished" : "more" };
-    };
-  };
-
-  /** A state that says nothing new is a heartbeat: one in {@link HEARTBEAT_MS} is enough. */
-  const isRepeated = (state: TaskState): boolean => {
-    const bytes = toBinary(TaskStateSchema, state).toHex();
-    const now = clock.monotonic();
-    const repeated = bytes === newest.bytes && outputs.size === newest.outputs &&
-      now - newest.at < HEARTBEAT_MS;
-    if (!repeated) newest = { bytes, outputs: outputs.size, at: now };
-    return repeated;
-  };
-
-  const store = (state: TaskState | undefined) => {
-    if (state === undefined || final !== undefined) return;
-    if (state.result === Result.UNSPECIFIED) {
-      if (!isRepeated(state)) states = [...states.slice(0, 1), { state, after: rows.stored }];
-      return;
-    }
+  /** Stores the final state as it is to be reported. */
+  const end = (state: TaskState) => {
     const verdict = judge({
       state,
       lastRow: rows.lastRow,
       runnerVersion: deps.runnerVersion(),
-      cancelled,
+      cancelled: states.cancelled,
       terminating: reason,
     });
-    if (verdict.row !== undefined) addOwnRow(verdict.row);
+    if (verdict.row !== null) addRow(verdict.row);
     if (verdict.result !== state.result) {
-      logger.warn("final state of the runner is not believed", {
+      deps.logger.warn("final state of the runner is not believed", {
         said: Result[state.result],
         reported: Result[verdict.result],
       });
     }
-    final = { ...state, result: verdict.result };
-    tellLosses();
+    states.end({ ...state, result: verdict.result });
   };
 
   return {
@@ -240,34 +135,36 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       return started;
     },
     get finalStored() {
-      return final !== undefined;
+      return states.final !== undefined;
     },
     get cancelled() {
-      return cancelled;
+      return states.cancelled;
     },
     get waiting() {
-      return { rows: rows.waiting, states: states.length + (final === undefined ? 0 : 1) };
+      return { rows: rows.waiting, states: states.length };
     },
-    log(request) {
-      if (final === undefined && request.index <= rows.stored) {
-        const fresh = request.rows.slice(Number(rows.stored - request.index));
+    log({ index, rows: given, noMore }) {
+      const isOver = states.final !== undefined;
+      if (!isOver && index <= rows.stored) {
+        const fresh = given.slice(Number(rows.stored - index));
         for (const row of fresh) if (!rows.add(row)) return undefined;
-        if (request.noMore) holdUntil = clock.monotonic() + HOLD_MS;
+        if (noMore) holdUntil = clock.monotonic() + HOLD_MS;
         changed();
       }
-      const ackIndex = final === undefined
-        ? rows.stored
-        : request.index + BigInt(request.rows.length);
+      const ackIndex = isOver ? index + BigInt(given.length) : rows.stored;
       return create(UpdateLogResponseSchema, { ackIndex });
     },
-    state(request) {
-      outputs.add(request.outputs);
-      store(request.state);
+    state({ state, outputs }) {
+      states.addOutputs(outputs);
+      if (state !== undefined && states.final === undefined) {
+        if (state.result === Result.UNSPECIFIED) states.add(state, rows.stored);
+        else end(state);
+      }
       changed();
-      const result = request.state?.result || (cancelled ? Result.CANCELLED : Result.UNSPECIFIED);
+      const result = state?.result || (states.cancelled ? Result.CANCELLED : Result.UNSPECIFIED);
       return create(UpdateTaskResponseSchema, {
-        state: { id: request.state?.id ?? 0n, result },
-        sentOutputs: outputs.keys(),
+        state: { id: state?.id ?? 0n, result },
+        sentOutputs: states.outputNames(),
       });
     },
     terminating(why) {
@@ -278,58 +175,36 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       wake.resolve();
     },
     async run(signal) {
-      let failures = 0;
-      let refusedSince: number | undefined;
-      while (true) {
-        signal.throwIfAborted();
-        wake = Promise.withResolvers();
-        const send = next();
-        if (send === undefined) {
-          if (closed) return { kind: "drained" };
-          using hold = isHolding() ? clock.timeout(holdUntil - clock.monotonic()) : undefined;
-          hold?.signal.addEventListener("abort", () => wake.resolve(), { once: true });
-          await abortable(wake.promise, signal);
-          continue;
-        }
-        const sent = await send(signal);
-        switch (sent.kind) {
-          case "accepted":
-            failures = 0;
-            refusedSince = undefined;
-            if (sent.value === "finished") {
-              return { kind: "delivered", result: final?.result ?? Result.UNSPECIFIED };
-            }
-            break;
-          case "later":
-          case "too_large":
-            failures++;
-            logger.warn("facade does not take a report now", {
-              why: sent.why,
-              attempt: failures,
-              rows: rows.waiting,
-            });
-            await clock.sleep(backoffMs(failures, RETRY, deps.random), signal);
-            break;
-          case "refused":
-            // A controller that has just started may not know the claim before our heartbeat.
-            refusedSince ??= clock.monotonic();
-            if (clock.monotonic() - refusedSince >= deps.refusalMs) {
-              cancelled = true;
-              return { kind: "refused", why: sent.why };
-            }
-            await clock.sleep(REFUSED_RETRY_MS, signal);
-            break;
-          default:
-            sent satisfies never;
-        }
-      }
+      const ended = await drain(source, { ...deps, signal });
+      if (ended.kind === "refused") states.cancel();
+      return ended.kind === "finished"
+        ? { kind: "delivered", result: states.final?.result ?? Result.UNSPECIFIED }
+        : ended;
     },
   };
 }
 
-/** A state that does not end the job, whatever it was. */
-function makeUnfinished(state: TaskState): TaskState {
-  state.result = Result.UNSPECIFIED;
-  delete state.stoppedAt;
-  return state;
+/** The call that is due now: states in their place among the rows, the seal and the end last. */
+function nextStep(rows: RowQueue, states: StateQueue, isHolding: boolean): Step | undefined {
+  /** Who takes the next state may not have the seal, so that goes up again first. */
+  const outcome = async <T>(sending: Promise<Sent<T>>): Promise<Sent<T>> => {
+    const sent = await sending;
+    if (sent.kind !== "accepted") rows.repeatSeal();
+    return sent;
+  };
+  if (states.due(rows.received)) {
+    return async (signal) => more(await outcome(states.sendNext(signal)));
+  }
+  const hasFinal = states.final !== undefined;
+  const bulky = hasFinal && !rows.sealed && states.isBulky;
+  const phase: RowPhase = { holdLast: bulky || isHolding, seal: hasFinal && !bulky };
+  if (rows.due(phase)) return async (signal) => more(await rows.send(phase, signal));
+  if (!hasFinal) return undefined;
+  return bulky
+    ? async (signal) => more(await outcome(states.sendOutputs(signal)))
+    : (signal) => outcome(states.sendFinal(signal));
+}
+
+function more(sent: Sent<void>): Sent<"more"> {
+  return sent.kind === "accepted" ? { kind: "accepted", value: "more" } : sent;
 }

@@ -13,7 +13,8 @@ import {
   UpdateTaskResponseSchema,
 } from "../proto/gen/runner/v1/messages_pb.ts";
 import { create } from "../proto/runtime.ts";
-import { createOutbox, type OutboxEnd, type Sent } from "./outbox.ts";
+import { createOutbox, type OutboxEnd } from "./outbox.ts";
+import type { Sent } from "./report_sender.ts";
 import { createRowSpool } from "./row_spool.ts";
 
 type Weather = "fair" | "away" | "answer lost" | "refusing" | "sealed";

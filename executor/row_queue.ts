@@ -28,8 +28,8 @@ export interface RowQueue {
   readonly received: bigint;
   /** Rows that the facade has not. */
   readonly waiting: number;
-  /** Content of the last row that is not empty. */
-  readonly lastRow: string | undefined;
+  /** Content of the last row that is not empty; null without rows. */
+  readonly lastRow: string | null;
   /** True once the facade has taken the seal. */
   readonly sealed: boolean;
   /** Stores a row; false when the spool is full. */
@@ -61,7 +61,7 @@ export function createRowQueue(
   let stored = 0n;
   /** Number of the first row in the spool. */
   let first = 0n;
-  let lastRow: string | undefined;
+  let lastRow: string | null = null;
   let sealed = false;
   let bound = MAX_BYTES;
   /** Stands for a row that nobody takes. */

@@ -17,7 +17,7 @@ function facts(result: Result, steps: Result[], rest: Partial<FinalFacts>): Fina
     lastRow: "Job succeeded",
     runnerVersion: "v1.0.8",
     cancelled: false,
-    terminating: undefined,
+    terminating: null,
     ...rest,
   };
 }
@@ -44,6 +44,6 @@ for (const [name, given, result, hasRow] of cases) {
   Deno.test(`judge() says ${Result[result]} for ${name}`, () => {
     const verdict = judge(given);
     assert.equal(verdict.result, result);
-    assert.equal(verdict.row !== undefined, hasRow);
+    assert.equal(verdict.row !== null, hasRow);
   });
 }

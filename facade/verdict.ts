@@ -23,6 +23,9 @@ export interface Verdict {
  * stop: its log then ends with `context canceled`. A job that came to its own end while the executor
  * was being terminated says `Job succeeded` last, and is believed; any other success is not, once
  * the gate has said that the executor is being terminated. Measured on runner 1.0.8 and 3.1.0.
+ *
+ * The gate has judged before (`executor/verdict.ts`): it knows more, the steps and what runner it is,
+ * but it runs where the job runs, so its word alone is not enough.
  */
 export function judge({ result, lastRow, terminating, cancelled }: FinalFacts): Verdict {
   if (result !== Result.SUCCESS) return { result, row: null };
