@@ -39,7 +39,9 @@ function Backend(
   return (
     <article class="panel backend" aria-label={backend.name}>
       <header>
-        <h3 class="mono">{backend.name}</h3>
+        <h3 class="mono">
+          <a href={`/backends/${backend.name}`}>{backend.name}</a>
+        </h3>
         <span class="mute">
           {text.label}{" "}
           <code>
@@ -57,7 +59,8 @@ function Backend(
   );
 }
 
-function Flags({ backend }: { backend: BackendView }) {
+/** Cordon or drain, with who set it, when and why; nothing when there is none. */
+export function Flags({ backend }: { backend: BackendView }) {
   const lang = useLang();
   const { backends: text } = lang.dict;
   const { cordoned, drain } = backend;
@@ -76,7 +79,8 @@ function Flags({ backend }: { backend: BackendView }) {
           <span class="num">{plural(lang, text.remaining, drain.remaining)}</span>
           {drain.deadline === null ? null : (
             <>
-              · <Deadline at={drain.deadline} />
+              {" · "}
+              <Deadline at={drain.deadline} />
             </>
           )}
         </>
@@ -102,7 +106,8 @@ function Deadline({ at }: { at: string }) {
   );
 }
 
-function Numbers({ backend }: { backend: BackendView }) {
+/** What waits, runs, starts and fails, in numbers. */
+export function Numbers({ backend }: { backend: BackendView }) {
   const lang = useLang();
   const { backends: text, unknown, reasons } = lang.dict;
   const failures = Object.entries(backend.failures) as [keyof typeof reasons, number][];

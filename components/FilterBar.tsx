@@ -55,6 +55,7 @@ export function FilterBar({ board }: { board: Board }) {
         <datalist id="repositories">
           {[...repositories].sort().map((name) => <option key={name} value={name} />)}
         </datalist>
+        {filters.list === null ? null : <input type="hidden" name="list" value={filters.list} />}
         <button type="submit">{text.apply}</button>
         {active ? <a class="clear" href={hrefOf({})}>{text.clear}</a> : null}
       </form>

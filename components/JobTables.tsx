@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { AssignmentView } from "../controller/views.ts";
-import { type Board, type GroupName, hrefOf } from "./board.ts";
+import { type Board, type GroupName, hrefOf, onlyGroup } from "./board.ts";
 import type { Dict } from "./i18n/dict.ts";
 import { fill, number, useLang } from "./lang.ts";
 import { Age, ForkBadge, Outside, ResultMark, StateMark, Tries } from "./Small.tsx";
@@ -20,7 +20,8 @@ function JobList(
   const { groups } = lang.dict;
   const { items, total } = board[name];
   const oldest = name === "waiting" ? items[0] : undefined;
-  const filtered = Object.values(board.filters).some((value) => value !== null);
+  const { backend, state, repository } = board.filters;
+  const filtered = backend !== null || state !== null || repository !== null;
   return (
     <section class="panel list" aria-labelledby={name}>
       <header>
@@ -75,7 +76,7 @@ function Oldest({ at }: { at: string }) {
 function More({ board, name }: { board: Board; name: GroupName }) {
   const { groups } = useLang().dict;
   const { filters, nextCursor, first } = board;
-  if (filters.state !== null) {
+  if (onlyGroup(filters) !== null) {
     if (board[name].items.length === 0 || (first && nextCursor === null)) return null;
     return (
       <nav class="more" aria-label={groups[name]}>
@@ -87,10 +88,9 @@ function More({ board, name }: { board: Board; name: GroupName }) {
     );
   }
   if (board[name].items.length >= board[name].total) return null;
-  const state = { waiting: "stored", running: "running", ended: "cleaned" } as const;
   return (
     <nav class="more" aria-label={groups[name]}>
-      <a href={hrefOf({ ...filters, state: state[name] })}>{groups.all}</a>
+      <a href={hrefOf({ ...filters, list: name })}>{groups.all}</a>
     </nav>
   );
 }
@@ -186,6 +186,15 @@ export function Ended({ board }: { board: Board }) {
 function JobCell({ job }: { job: AssignmentView }) {
   return (
     <td class="job">
+      <JobLink job={job} />
+    </td>
+  );
+}
+
+/** A job by repository and name, with its id. */
+export function JobLink({ job }: { job: AssignmentView }) {
+  return (
+    <>
       <a class="job-link" href={`/assignments/${job.id}`}>
         <Outside text={job.repository} max={120} /> <span class="sep" aria-hidden="true">›</span>
         {" "}
@@ -197,11 +206,12 @@ function JobCell({ job }: { job: AssignmentView }) {
         <span class="mono mute">{job.id}</span>
         {job.fork ? <ForkBadge /> : null}
       </span>
-    </td>
+    </>
   );
 }
 
-function Why({ job }: { job: AssignmentView }) {
+/** The one reason why a job waits or failed, with the evidence. */
+export function Why({ job }: { job: AssignmentView }) {
   const { reasons, row } = useLang().dict;
   const { reason } = job;
   if (reason === null) return <span class="mute">{row.noReason}</span>;

@@ -1,5 +1,5 @@
 import { Backends } from "./Backends.tsx";
-import { type Board, type GroupName, groupOf } from "./board.ts";
+import { type Board, type GroupName, onlyGroup } from "./board.ts";
 import { FilterBar } from "./FilterBar.tsx";
 import { Ended, Running, Waiting } from "./JobTables.tsx";
 import { useLang } from "./lang.ts";
@@ -10,7 +10,7 @@ import { StatusNotices, StatusStrip } from "./StatusStrip.tsx";
 /** The page Now: what is there, what waits and why, what runs, what has just ended. */
 export function NowPage({ data: board }: { data: Board }) {
   const { dict } = useLang();
-  const only: GroupName | null = board.filters.state === null ? null : groupOf(board.filters.state);
+  const only = onlyGroup(board.filters);
   const shows = (name: GroupName) => only === null || only === name;
   return (
     <>

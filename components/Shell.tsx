@@ -6,9 +6,11 @@ import { useNow } from "./now.ts";
 
 /** What every page has around its content. `at`: when the data was read, RFC 3339 UTC. */
 export function Shell(
-  { at, version, path, children }: {
+  { at, version, backends, path, children }: {
     at: string;
     version: string;
+    /** Names of the backends that run here, for the navigation. */
+    backends: readonly string[];
     /** Path and query of this page, for the language links. */
     path: string;
     children: ComponentChildren;
@@ -23,11 +25,7 @@ export function Shell(
           <Logo />
           <span>{dict.product}</span>
         </a>
-        <nav aria-label={dict.nav.label}>
-          <a href="/" aria-current={path === "/" || path.startsWith("/?") ? "page" : undefined}>
-            {dict.nav.now}
-          </a>
-        </nav>
+        <Navigation path={path} backends={backends} />
         <span class="push" />
         <LiveMark at={at} />
         <Languages path={path} />
@@ -42,6 +40,28 @@ export function Shell(
         <span class="push" id="keyboard" />
       </footer>
     </>
+  );
+}
+
+function Navigation({ path, backends }: { path: string; backends: readonly string[] }) {
+  const { nav, pages } = useLang().dict;
+  const [here = "/"] = path.split("?", 1);
+  const links = [
+    ["/", nav.now],
+    ["/executors", pages.executors],
+    ...backends.map((name) => [`/backends/${name}`, name]),
+    ["/canary", pages.canary],
+    ["/leader", pages.leader],
+    ["/history", pages.history],
+    ["/audit", pages.audit],
+    ["/health", pages.health],
+  ] as const;
+  return (
+    <nav aria-label={nav.label}>
+      {links.map(([href, name]) => (
+        <a key={href} href={href} aria-current={here === href ? "page" : undefined}>{name}</a>
+      ))}
+    </nav>
   );
 }
 

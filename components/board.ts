@@ -7,6 +7,8 @@ export interface Filters {
   readonly backend: BackendName | null;
   readonly state: StateName | null;
   readonly repository: string | null;
+  /** Only this list, page by page. */
+  readonly list: GroupName | null;
 }
 
 /** Some jobs of a kind, and how many there are in all. */
@@ -20,7 +22,11 @@ export type GroupName = "waiting" | "running" | "ended";
 
 /** Something about the request that the page says, e.g. a filter that it ignored. */
 export type Notice =
-  | { readonly kind: "ignored"; readonly name: "backend" | "state"; readonly value: string }
+  | {
+    readonly kind: "ignored";
+    readonly name: "backend" | "state" | "list";
+    readonly value: string;
+  }
   | { readonly kind: "bad_cursor" };
 
 /** Everything that the page Now shows. */
@@ -36,7 +42,7 @@ export interface Board {
   readonly waiting: Group;
   readonly running: Group;
   readonly ended: Group;
-  /** Set when one state is listed page by page and there is a further one. */
+  /** Set when one list is shown page by page and there is a further page. */
   readonly nextCursor: string | null;
   /** False on the second and later pages of a list. */
   readonly first: boolean;
@@ -67,10 +73,16 @@ export function compareIn(group: GroupName): (a: AssignmentView, b: AssignmentVi
     (a.streamSequence ?? Infinity) - (b.streamSequence ?? Infinity) || order(a.id, b.id);
 }
 
+/** The list that the filters leave; null when all three are shown. */
+export function onlyGroup({ state, list }: Filters): GroupName | null {
+  return state === null ? list : groupOf(state);
+}
+
 /** True when the filters let the job through. */
 export function matches(filters: Filters, job: AssignmentView): boolean {
   return (filters.backend === null || job.backend === filters.backend) &&
     (filters.state === null || job.state === filters.state) &&
+    (filters.list === null || groupOf(job.state) === filters.list) &&
     (filters.repository === null ||
       job.repository.toLowerCase() === filters.repository.toLowerCase());
 }

@@ -89,9 +89,9 @@ function onKey(event: KeyboardEvent, help: () => void): void {
   event.preventDefault();
 }
 
-/** Focuses the next or previous job of the page; stops at both ends. */
+/** Focuses the next or previous row of the page; stops at both ends. */
 function move(step: 1 | -1): void {
-  const links = [...document.querySelectorAll<HTMLAnchorElement>("a.job-link")];
+  const links = [...document.querySelectorAll<HTMLAnchorElement>("a.job-link, a.row-link")];
   const at = links.findIndex((link) => link === document.activeElement);
   const index = at < 0 ? (step > 0 ? 0 : links.length - 1) : at + step;
   links[Math.min(links.length - 1, Math.max(0, index))]?.focus();

@@ -81,7 +81,9 @@ function place(
   if (index >= 0) return items.map((item, i) => i === index ? job : item).sort(compareIn(name));
   // A later page of a list keeps its rows: new ones belong to another page.
   if (!board.first) return items;
-  return [...items, job].sort(compareIn(name)).slice(0, ROWS[name]);
+  // A list that was read on for scrolling stays as long as it is.
+  const most = Math.max(ROWS[name], items.length);
+  return [...items, job].sort(compareIn(name)).slice(0, most);
 }
 
 /** Somebody left the queue: everyone behind is one nearer. */

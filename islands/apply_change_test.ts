@@ -124,7 +124,7 @@ function boardOf(waiting: readonly AssignmentView[]): Board {
     statusAt: AT,
     lastEventId: "1-1",
     status: createFakeViews({ clock }, { jobs: [] }).status(),
-    filters: { backend: null, state: null, repository: null },
+    filters: { backend: null, state: null, repository: null, list: null },
     waiting: { items: waiting, total: waiting.length },
     running: none,
     ended: none,

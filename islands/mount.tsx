@@ -19,6 +19,7 @@ interface Embedded<D> {
   readonly data: D;
   readonly lang: Lang;
   readonly version: string;
+  readonly backends: readonly string[];
   readonly path: string;
 }
 
@@ -95,7 +96,12 @@ function App<D extends Dated>({ embedded, page, data, live, now }: {
     <LangContext.Provider value={embedded.lang}>
       <NowContext.Provider value={now}>
         <LiveContext.Provider value={live.value}>
-          <Shell at={data.value.at} version={embedded.version} path={embedded.path}>
+          <Shell
+            at={data.value.at}
+            version={embedded.version}
+            backends={embedded.backends}
+            path={embedded.path}
+          >
             <Content data={data.value} />
           </Shell>
         </LiveContext.Provider>

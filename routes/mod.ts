@@ -15,9 +15,22 @@ import operationById from "./api/v1/operations/[id].ts";
 import status from "./api/v1/status.ts";
 import assignmentPage from "./assignments/[id].tsx";
 import retryForm from "./assignments/[id]/retry.ts";
+import auditPage from "./audit.tsx";
+import auditCsv from "./audit/csv.ts";
+import auditJson from "./audit/json.ts";
+import backendPage from "./backends/[name].tsx";
+import canaryPage from "./canary.tsx";
+import executorsPage from "./executors.tsx";
+import healthPage from "./health.tsx";
+import healthBundle from "./health/bundle.ts";
 import healthz from "./healthz.ts";
+import historyPage from "./history.tsx";
+import historyCsv from "./history/csv.ts";
+import historyJson from "./history/json.ts";
 import now from "./index.tsx";
+import leaderPage from "./leader.tsx";
 import metrics from "./metrics.ts";
+import operationPage from "./operations/[id].tsx";
 import readyz from "./readyz.ts";
 
 /** Probes and metrics: all that `HEALTH_LISTEN` answers. */
@@ -41,8 +54,21 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/status.ts": status,
   "assignments/[id].tsx": assignmentPage,
   "assignments/[id]/retry.ts": retryForm,
+  "audit.tsx": auditPage,
+  "audit/csv.ts": auditCsv,
+  "audit/json.ts": auditJson,
+  "backends/[name].tsx": backendPage,
+  "canary.tsx": canaryPage,
+  "executors.tsx": executorsPage,
+  "health.tsx": healthPage,
+  "health/bundle.ts": healthBundle,
   "healthz.ts": healthz,
+  "history.tsx": historyPage,
+  "history/csv.ts": historyCsv,
+  "history/json.ts": historyJson,
   "index.tsx": now,
+  "leader.tsx": leaderPage,
   "metrics.ts": metrics,
+  "operations/[id].tsx": operationPage,
   "readyz.ts": readyz,
 };

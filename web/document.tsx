@@ -15,6 +15,8 @@ export interface DocumentOptions {
   /** Milliseconds since the epoch: what ages are counted to. */
   readonly now: number;
   readonly version: string;
+  /** Names of the backends that run here. */
+  readonly backends: readonly string[];
   /** Path and query of the page. */
   readonly path: string;
   readonly nonce: string;
@@ -26,11 +28,16 @@ export interface DocumentOptions {
 
 /** The HTML of a page, complete without script. */
 export function renderDocument(options: DocumentOptions): string {
-  const { lang, title, nonce, style, script, now, version, path } = options;
+  const { lang, title, nonce, style, script, now, version, backends, path } = options;
   const app = renderToString(
     <LangContext.Provider value={lang}>
       <NowContext.Provider value={signal(now)}>
-        <Shell at={new Date(now).toISOString()} version={version} path={path}>
+        <Shell
+          at={new Date(now).toISOString()}
+          version={version}
+          backends={backends}
+          path={path}
+        >
           {options.body()}
         </Shell>
       </NowContext.Provider>
@@ -50,7 +57,9 @@ export function renderDocument(options: DocumentOptions): string {
       {script === null ? null : <script type="module" src={script.src} nonce={nonce} />}
     </head>,
   );
-  const data = script === null ? "" : dataBlock({ data: options.data, lang, version, path });
+  const data = script === null
+    ? ""
+    : dataBlock({ data: options.data, lang, version, backends, path });
   return `<!DOCTYPE html><html lang="${lang.locale}">${head}<body><div id="app">${app}</div>` +
     `${data}</body></html>`;
 }

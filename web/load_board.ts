@@ -4,9 +4,9 @@ import {
   type Filters,
   type Group,
   type GroupName,
-  groupOf,
   GROUPS,
   type Notice,
+  onlyGroup,
   ROWS,
 } from "../components/board.ts";
 import type { AssignmentView, Page, Views } from "../controller/views.ts";
@@ -16,14 +16,19 @@ import { backendNameSchema, stateNameSchema } from "./schemas.ts";
 export interface BoardQuery {
   readonly filters: Filters;
   readonly cursor: string | null;
+  /** Rows of the page of a single list; null = as many as usual. */
+  readonly rows: number | null;
   readonly notices: readonly Notice[];
 }
+
+const MOST_ROWS = 500;
+const LISTS: readonly GroupName[] = ["waiting", "running", "ended"];
 
 /** Reads the filters of a URL; what is not known is ignored, with a notice on the page. */
 export function parseBoardQuery(query: URLSearchParams): BoardQuery {
   const notices: Notice[] = [];
   const read = <T>(
-    name: "backend" | "state",
+    name: "backend" | "state" | "list",
     parse: (value: string) => T | undefined,
   ): T | null => {
     const value = query.get(name);
@@ -34,12 +39,15 @@ export function parseBoardQuery(query: URLSearchParams): BoardQuery {
   };
   const backend = read("backend", (value) => backendNameSchema.safeParse(value).data);
   const state = read("state", (value) => stateNameSchema.safeParse(value).data);
+  const list = read("list", (value) => LISTS.find((name) => name === value));
   const repository = query.get("repository")?.trim().slice(0, 300) || null;
-  const cursor = query.get("cursor") || null;
-  // Only a list of one state has pages.
+  const rows = Number(query.get("rows") ?? NaN);
+  // Only a single list has pages.
+  const paged = state !== null || list !== null;
   return {
-    filters: { backend, state, repository },
-    cursor: state === null ? null : cursor,
+    filters: { backend, state, repository, list: state === null ? list : null },
+    cursor: paged ? query.get("cursor") || null : null,
+    rows: paged && Number.isInteger(rows) && rows >= 1 ? Math.min(rows, MOST_ROWS) : null,
     notices,
   };
 }
@@ -68,11 +76,10 @@ type Lists = Omit<Board, "at" | "lastEventId" | "status" | "statusAt">;
 
 async function readLists(views: Views, query: BoardQuery): Promise<Lists> {
   const { filters, cursor, notices } = query;
-  const { state } = filters;
   const rest = { filters, notices, first: cursor === null };
-  if (state !== null) {
-    const name = groupOf(state);
-    const page = await readPage(views, query);
+  const name = onlyGroup(filters);
+  if (name !== null) {
+    const page = await readPage(views, query, name);
     if (page === undefined) {
       return readLists(views, {
         ...query,
@@ -95,36 +102,35 @@ const NONE: Group = { items: [], total: 0 };
 
 async function readPage(
   views: Views,
-  { filters, cursor }: BoardQuery,
+  { filters, cursor, rows }: BoardQuery,
+  name: GroupName,
 ): Promise<Page<AssignmentView> | undefined> {
   if (cursor !== null && !/^[A-Za-z0-9_-]{1,500}$/.test(cursor)) return undefined;
   try {
-    return await views.assignments({ ...given(filters), limit: ROWS.waiting, cursor });
+    const limit = rows ?? Math.max(ROWS[name], MOST_OF_A_PAGE);
+    return await views.assignments({ ...given(filters, name), limit, cursor });
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
+const MOST_OF_A_PAGE = 100;
+
 async function readGroup(views: Views, filters: Filters, name: GroupName): Promise<Group> {
-  const pages = await Promise.all(
-    GROUPS[name].map((state) =>
-      views.assignments({ ...given(filters), state, limit: ROWS[name], cursor: null })
-    ),
-  );
-  const items = pages.flatMap((page) => page.items).sort(compareIn(name)).slice(0, ROWS[name]);
-  return { items, total: pages.reduce((sum, page) => sum + page.total, 0) };
+  const query = { ...given(filters, name), limit: ROWS[name], cursor: null };
+  return groupOfPage(await views.assignments(query), name);
 }
 
 function groupOfPage(page: Page<AssignmentView>, name: GroupName): Group {
   return { items: [...page.items].sort(compareIn(name)), total: page.total };
 }
 
-/** The filters that are set, as the port wants them. */
-function given({ backend, state, repository }: Filters) {
+/** The filters that are set, as the port wants them, for one list. */
+function given({ backend, state, repository }: Filters, name: GroupName) {
   return {
     ...(backend === null ? {} : { backend }),
-    ...(state === null ? {} : { state }),
+    ...(state === null ? { states: GROUPS[name] } : { state }),
     ...(repository === null ? {} : { repository }),
   };
 }

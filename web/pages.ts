@@ -103,6 +103,7 @@ async function html(
     data: content.data,
     now: context.now,
     version: site.version,
+    backends: context.views.backends().map(({ name }) => name),
     path: context.url.pathname + context.url.search,
     style: assets.style,
     script: content.island === null ? null : assets.script(content.island),

@@ -1,5 +1,6 @@
 import type { ReasonCode, Result } from "../../controller/model/reason.ts";
 import type { StateName } from "../../controller/model/state.ts";
+import type { OperatingDict } from "./dict_operating.ts";
 
 /** A text that counts: `one` for a single thing, `other` for the rest. */
 export interface Plural {
@@ -11,7 +12,7 @@ export interface Plural {
  * Every text of the pages. A language that lacks one does not compile. Texts are strings, never
  * functions, so that a page can carry its own language to the browser as JSON.
  */
-export interface Dict {
+export interface Dict extends OperatingDict {
   product: string;
   skip: string;
   nav: { label: string; now: string };
@@ -99,6 +100,7 @@ export interface Dict {
     backend: string;
     state: string;
     repository: string;
+    list: string;
     all: string;
     placeholder: string;
     apply: string;
@@ -117,6 +119,7 @@ export interface Dict {
     first: string;
     noneMatch: string;
     scroll: string;
+    loading: string;
   };
   empty: {
     title: string;

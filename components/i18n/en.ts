@@ -1,7 +1,9 @@
 import type { Dict } from "./dict.ts";
+import { enOperating } from "./en_operating.ts";
 
 /** English. `{name}` stands for a value. */
 export const en: Dict = {
+  ...enOperating,
   product: "gitea-dynamic-runner",
   skip: "Skip to content",
   nav: { label: "Pages", now: "Now" },
@@ -90,6 +92,7 @@ export const en: Dict = {
     backend: "Backend",
     state: "State",
     repository: "Repository",
+    list: "List",
     all: "All",
     placeholder: "owner/name",
     apply: "Apply",
@@ -108,6 +111,7 @@ export const en: Dict = {
     first: "First page",
     noneMatch: "No job matches the filters.",
     scroll: "{name}, scrollable",
+    loading: "Loading",
   },
   empty: {
     title: "Nothing waits, and that is normal.",
@@ -235,9 +239,9 @@ export const en: Dict = {
   keys: {
     open: "Keyboard",
     title: "Keyboard",
-    search: "search by repository",
-    move: "next and previous job",
-    go: "open the job",
+    search: "search",
+    move: "next and previous row",
+    go: "open it",
     help: "this list",
     off: "Single-key shortcuts",
     close: "Close",

@@ -1,7 +1,9 @@
 import type { Dict } from "./dict.ts";
+import { zhOperating } from "./zh_operating.ts";
 
 /** Simplified Chinese. `{name}` stands for a value. */
 export const zh: Dict = {
+  ...zhOperating,
   product: "gitea-dynamic-runner",
   skip: "跳到正文",
   nav: { label: "页面", now: "当前" },
@@ -83,6 +85,7 @@ export const zh: Dict = {
     backend: "后端",
     state: "状态",
     repository: "仓库",
+    list: "列表",
     all: "全部",
     placeholder: "owner/name",
     apply: "应用",
@@ -101,6 +104,7 @@ export const zh: Dict = {
     first: "第一页",
     noneMatch: "没有作业符合筛选条件。",
     scroll: "{name}，可滚动",
+    loading: "加载中",
   },
   empty: {
     title: "没有等待的作业，这是正常的。",
@@ -227,9 +231,9 @@ export const zh: Dict = {
   keys: {
     open: "键盘",
     title: "键盘",
-    search: "按仓库搜索",
-    move: "下一个与上一个作业",
-    go: "打开作业",
+    search: "搜索",
+    move: "下一行与上一行",
+    go: "打开",
     help: "此列表",
     off: "单键快捷键",
     close: "关闭",

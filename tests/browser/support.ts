@@ -26,7 +26,7 @@ export function startSite(options: FakeViewsOptions = {}, port = 0): Site {
     version: "0.1.0",
     hosts: LOOPBACK_HOSTS,
     metricsText: () => Promise.resolve("# no metrics\n"),
-    readiness: () => ({ ready: true, checks: [] }),
+    readiness: () => ({ ready: true, role: "leader", checks: [] }),
   });
   const listener = listenWeb(web, { hostname: "127.0.0.1", port });
   return {

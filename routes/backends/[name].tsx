@@ -1,0 +1,49 @@
+import { BackendPage } from "../../components/BackendPage.tsx";
+import { GROUPS } from "../../components/board.ts";
+import { BACKENDS } from "../../controller/model/ids.ts";
+import { definePage } from "../../web/define.ts";
+import { oneOf } from "../../web/list_page.ts";
+
+const WAITING = 20;
+const RUNNING = 500;
+const OPERATIONS = 20;
+
+/** One backend: slots, waiting jobs, failures, the last hour, what operators have set. */
+export default definePage({
+  path: "/backends/:name",
+  async handler({ views, now, param, lastEventId: newest }) {
+    const name = oneOf(BACKENDS, param("name"));
+    const lastEventId = newest();
+    const [backend, hour] = name === undefined ? [] : [views.backend(name), views.hour(name)];
+    if (name === undefined || backend === undefined || hour === undefined) {
+      return {
+        kind: "absent",
+        detail: `Enable the backend in COMPONENTS: "${param("name")}" does not run here`,
+      };
+    }
+    const first = { cursor: null, backend: name };
+    const [waiting, running, operations] = await Promise.all([
+      views.assignments({ ...first, limit: WAITING, states: GROUPS.waiting }),
+      views.assignments({ ...first, limit: RUNNING, states: GROUPS.running }),
+      // Without them the page still says how the backend is.
+      views.operations({ cursor: null, limit: OPERATIONS, target: name })
+        .catch(() => ({ items: [] })),
+    ]);
+    return {
+      kind: "found",
+      data: {
+        at: new Date(now).toISOString(),
+        lastEventId,
+        backend,
+        hour,
+        waiting: { items: waiting.items, total: waiting.total },
+        running: running.items,
+        operations: operations.items,
+      },
+    };
+  },
+  title: ({ backend }) => `${backend.name} ${backend.used}/${backend.capacity}`,
+  component: BackendPage,
+  island: "backend",
+  json: (data) => data,
+});
