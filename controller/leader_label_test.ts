@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { createFakeClock } from "../lib/fake_clock.ts";
+import { silentLogger } from "../lib/logger.ts";
+import { createLeaderLabel, podOfHolder } from "./leader_label.ts";
+
+const UUID = "0b7c2c5e-1111-4222-8333-0123456789ab";
+
+function setup() {
+  const clock = createFakeClock();
+  const labelled = new Set<string>();
+  const pods = new Set(["me", "before"]);
+  const world = { failing: false, hanging: false, leads: true, calls: 0, warnings: [] as string[] };
+  const label = createLeaderLabel({
+    pod: "me",
+    clock,
+    random: () => 1,
+    logger: {
+      ...silentLogger,
+      child: () => ({ ...silentLogger, warn: (message) => void world.warnings.push(message) }),
+    },
+    guard() {
+      if (!world.leads) throw new Error("not the leader");
+    },
+    label: {
+      async set(pod, on, { signal }) {
+        world.calls++;
+        if (world.hanging) {
+          await new Promise((_, reject) =>
+            signal.addEventListener("abort", () => reject(signal.reason), { once: true })
+          );
+        }
+        if (world.failing) throw new Error("away");
+        if (!pods.has(pod)) return false;
+        if (on) labelled.add(pod);
+        else labelled.delete(pod);
+        return true;
+      },
+    },
+  });
+  return { clock, labelled, pods, world, label };
+}
+
+Deno.test("run() moves the label from the dead leader's Pod to ours, and takes it off at the end", async () => {
+  const { clock, labelled, label } = setup();
+  labelled.add("before");
+  const stop = new AbortController();
+  const running = label.run(`before_${UUID}`, stop.signal);
+  await clock.advance(0);
+  assert.deepEqual([...labelled], ["me"]);
+  stop.abort();
+  await running;
+  assert.deepEqual([...labelled], []);
+  assert.equal(clock.pending, 0);
+});
+
+Deno.test("run() puts back a label that a hand has taken off", async () => {
+  const { clock, labelled, label } = setup();
+  const stop = new AbortController();
+  const running = label.run(null, stop.signal);
+  await clock.advance(0);
+  labelled.clear();
+  await clock.advance(30_000);
+  assert.deepEqual([...labelled], ["me"]);
+  stop.abort();
+  await running;
+});
+
+Deno.test("run() keeps trying with growing waits while the server is away", async () => {
+  const { clock, labelled, world, label } = setup();
+  world.failing = true;
+  labelled.add("before");
+  const stop = new AbortController();
+  const running = label.run(`before_${UUID}`, stop.signal);
+  await clock.advance(120_000);
+  assert.ok(world.calls > 5 && world.calls < 16, `${world.calls} calls in two minutes`);
+  assert.equal(world.warnings.length, 1);
+  world.failing = false;
+  await clock.advance(15_000);
+  assert.deepEqual([...labelled], ["me"]);
+  stop.abort();
+  await running;
+});
+
+Deno.test("run() labels nothing once it may not act", async () => {
+  const { clock, labelled, world, label } = setup();
+  world.leads = false;
+  const stop = new AbortController();
+  const running = label.run(`before_${UUID}`, stop.signal);
+  await clock.advance(5_000);
+  assert.equal(world.calls, 0);
+  stop.abort();
+  await running;
+  assert.deepEqual([...labelled], []);
+});
+
+Deno.test("run() only warns when there is no Pod of our name", async () => {
+  const { clock, pods, world, label } = setup();
+  pods.clear();
+  const stop = new AbortController();
+  const running = label.run(`gone_${UUID}`, stop.signal);
+  await clock.advance(0);
+  assert.equal(world.warnings.length, 1);
+  stop.abort();
+  await running;
+});
+
+Deno.test("run() gives up taking it off after 2 s", async () => {
+  const { clock, world, label } = setup();
+  const stop = new AbortController();
+  const running = label.run(null, stop.signal);
+  await clock.advance(0);
+  world.hanging = true;
+  stop.abort();
+  await clock.advance(2_000);
+  await running;
+});
+
+Deno.test("clear() takes a dead process's label off our Pod, and never rejects", async () => {
+  const { labelled, world, label } = setup();
+  labelled.add("me");
+  await label.clear(new AbortController().signal);
+  assert.deepEqual([...labelled], []);
+  world.failing = true;
+  await label.clear(new AbortController().signal);
+  assert.equal(world.warnings.length, 1);
+});
+
+Deno.test("podOfHolder() reads HOSTNAME_<uuid>, and nothing else", () => {
+  assert.equal(podOfHolder(`controller-6d4f_x-9_${UUID}`), "controller-6d4f_x-9");
+  for (const holder of [null, "", "host", `_${UUID}`, "host_go_150405.000", `${UUID}`]) {
+    assert.equal(podOfHolder(holder), null);
+  }
+});

@@ -1,0 +1,120 @@
+/**
+ * The contract of the Lease's store on a real API server, with exactly the rights of the shipped
+ * manifest. Not found by `deno task test`, which needs no cluster:
+ * `deno test -A tests/contract/lease_kube.ts`.
+ */
+import assert from "node:assert/strict";
+import { createKubernetes } from "../../clients/kubernetes/client.ts";
+import { createLeaseStore } from "../../clients/kubernetes/leases.ts";
+import { LeaseError, type LeaseRecord } from "../../controller/lease.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { silentLogger } from "../../lib/logger.ts";
+import { LEASE, type LeaseCluster, startLeaseCluster } from "../support/lease_cluster.ts";
+import { leaseContract } from "./lease_suite.ts";
+
+let world: LeaseCluster | undefined;
+Deno.test.beforeAll(async () => {
+  world = await startLeaseCluster();
+});
+Deno.test.afterAll(async () => {
+  await world?.[Symbol.asyncDispose]();
+});
+
+async function open() {
+  assert.ok(world !== undefined);
+  const { peers, kubeconfig } = world;
+  await peers.kube.kubectl([
+    "delete",
+    "lease",
+    "-n",
+    LEASE.namespace,
+    LEASE.name,
+    "--ignore-not-found",
+  ]);
+  await using stack = new AsyncDisposableStack();
+  const connect = async () => {
+    const client = stack.use(
+      await createKubernetes({ kind: "kubeconfig", path: kubeconfig }, { clock: systemClock }),
+    );
+    return stack.use(createLeaseStore(client, { ...LEASE, logger: silentLogger }));
+  };
+  const [store, other] = [await connect(), await connect()];
+  const owned = stack.move();
+  return {
+    peers,
+    store,
+    other,
+    async delete() {
+      await peers.kube.kubectl(["delete", "lease", "-n", LEASE.namespace, LEASE.name]);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+leaseContract("lease at a real API server", open);
+
+const call = { signal: new AbortController().signal };
+const RECORD: LeaseRecord = {
+  holder: "one",
+  durationSeconds: 15,
+  acquireTime: "2026-11-30T01:02:03.123456Z",
+  renewTime: "2026-11-30T01:02:04.654321Z",
+  transitions: 3,
+};
+
+Deno.test("lease at a real API server: update() keeps labels and finalizers of others", async () => {
+  await using world = await open();
+  await world.store.create(RECORD, {}, call);
+  const metadata = { labels: { team: "ci" }, finalizers: ["example.org/kept"] };
+  const patch = JSON.stringify({ metadata });
+  const name = [LEASE.name, "-n", LEASE.namespace];
+  await world.peers.kube.kubectl(["patch", "lease", ...name, "--type=merge", "-p", patch]);
+  try {
+    const seen = await world.store.read(call) ?? assert.fail();
+    await world.store.update(
+      seen.version,
+      { ...RECORD, holder: "two" },
+      { "example.org/a": "1" },
+      call,
+    );
+    const stored = JSON.parse(
+      await world.peers.kube.kubectl(["get", "lease", ...name, "-o", "json"]),
+    );
+    assert.deepEqual(stored.metadata.labels, metadata.labels);
+    assert.deepEqual(stored.metadata.finalizers, metadata.finalizers);
+    assert.equal(stored.spec.holderIdentity, "two");
+    assert.equal(stored.spec.acquireTime, RECORD.acquireTime);
+  } finally {
+    const none = JSON.stringify({ metadata: { finalizers: null } });
+    await world.peers.kube.kubectl(["patch", "lease", ...name, "--type=merge", "-p", none]);
+  }
+});
+
+Deno.test("lease at a real API server: a Lease without any field is read as nobody's", async () => {
+  await using world = await open();
+  await world.peers.kube.kubectl(["create"], {
+    stdin: JSON.stringify({
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: LEASE,
+    }),
+  });
+  const seen = await world.store.read(call);
+  assert.deepEqual(seen?.record, {
+    holder: "",
+    durationSeconds: null,
+    acquireTime: null,
+    renewTime: null,
+    transitions: 0,
+  });
+  const written = await world.store.update(seen?.version ?? "", RECORD, {}, call);
+  assert.deepEqual(written.record, RECORD);
+});
+
+Deno.test("lease at a real API server: what the server refuses is told apart, with its words", async () => {
+  await using world = await open();
+  const wrong = { ...RECORD, durationSeconds: -1 };
+  const error = await world.store.create(wrong, {}, call).catch((error) => error);
+  assert.ok(error instanceof LeaseError && error.code === "refused");
+  assert.match(error.message, /^Create Lease "gitea-actions\/dynamic-runner-scheduler": .*422/);
+});
