@@ -37,6 +37,8 @@ export interface LeaseClaim {
   forget(): void;
   /** Gives it back if it is ours, tried until aborted. Rejects with `LeaseError`, or the reason. */
   release(signal: AbortSignal): Promise<void>;
+  /** Whom this process has replaced; null when the Lease was free, or there was none. */
+  predecessor(): string | null;
   /** The Lease as last seen, and when it was last seen to change, milliseconds since the epoch. */
   seen(): { readonly lease: StoredLease; readonly changedAt: number } | null;
 }
@@ -80,6 +82,7 @@ export function createLeaseClaim(deps: {
   let heldUntil = -Infinity;
   let doubted = false;
   let written = false;
+  let predecessor: string | null = null;
 
   const writer = () => ({ self, times, now: clock.now() });
   const leads = () => heldUntil > -Infinity;
@@ -124,6 +127,7 @@ export function createLeaseClaim(deps: {
       const until = vanishedAt + durationOf(last, times);
       if (clock.monotonic() < until) return { kind: "vanished", until };
     }
+    if (others) predecessor = last.holder;
     const ours = last?.holder === self;
     await write(ours ? renewed(last, writer()) : takenOver(last, writer()), null, signal);
     return { kind: "held" };
@@ -144,6 +148,7 @@ export function createLeaseClaim(deps: {
     // Whoever has led meanwhile has raised the number.
     const replaced = record.holder !== "" || record.transitions !== before?.transitions;
     if (alive || leads() && replaced) return { kind: "taken", holder: record.holder, until };
+    if (record.holder !== "") predecessor = record.holder;
     await write(takenOver(record, writer()), version, signal);
     return { kind: "held" };
   };
@@ -200,6 +205,7 @@ export function createLeaseClaim(deps: {
         }
       }
     },
+    predecessor: () => predecessor,
     seen: () => observed,
   };
 }

@@ -19,6 +19,8 @@ export interface LeaseStatus extends LeadershipStatus {
 /** A {@link Leadership} decided by a Lease. */
 export interface LeaseElector extends Leadership {
   status(): LeaseStatus;
+  /** The silent holder that this process has replaced; null when the Lease was free. */
+  predecessor(): string | null;
 }
 
 /** What {@link createLeaseElector} needs. */
@@ -108,6 +110,7 @@ export function createLeaseElector(
   };
 
   return {
+    predecessor: () => claim.predecessor(),
     status() {
       const seen = claim.seen();
       if (seen === null) return { ...NOTHING_SEEN, lastError };

@@ -86,6 +86,7 @@ Deno.test("acquire() takes a released Lease at once, and raises the transitions"
   await world.clock.advance(300);
   assert.ok(b.acts());
   assert.equal(world.server.lease()?.record.transitions, 1);
+  assert.equal(b.elector.predecessor(), null);
   assert.deepEqual(a.lost, []);
   await b.stop();
 });
@@ -119,6 +120,7 @@ Deno.test("acquire() replaces a killed holder one lease time after its last rene
   await world.clock.advance(600);
   assert.ok(b.acts());
   assert.equal(world.server.lease()?.record.transitions, 1);
+  assert.equal(b.elector.predecessor(), "a");
   await b.stop();
 });
 
