@@ -14,10 +14,10 @@ export interface LeaderLabel {
   /** Takes it off our Pod: a process before us, in the same Pod, may have died with it. Never rejects. */
   clear(signal: AbortSignal): Promise<void>;
   /**
-   * Call it while leading. Takes the label off the Pod of `predecessor` (a holder of the Lease, null
-   * when nobody was replaced) and keeps it on ours until aborted, then takes it off. Never rejects.
+   * Call it while leading. Takes the label off the predecessor's Pod and keeps it on ours until
+   * aborted, then takes it off within 2 s. Never rejects.
    */
-  run(predecessor: string | null, signal: AbortSignal): Promise<void>;
+  keep(signal: AbortSignal): Promise<void>;
 }
 
 /** Somebody may take it off by hand. */
@@ -33,6 +33,8 @@ const CLEAR_MS = 2_000;
 export function createLeaderLabel(deps: {
   readonly label: PodLabel;
   readonly pod: string;
+  /** Holder of the Lease that this leader has replaced; null when the Lease was free. */
+  predecessor(): string | null;
   /** Throws when this process may not act any more. */
   guard(): void;
   readonly clock: Clock;
@@ -68,8 +70,8 @@ export function createLeaderLabel(deps: {
 
   return {
     clear,
-    async run(predecessor, signal) {
-      let from = podOfHolder(predecessor);
+    async keep(signal) {
+      let from = podOfHolder(deps.predecessor());
       let failures = 0;
       while (!signal.aborted) {
         let waitMs = AGAIN_MS;

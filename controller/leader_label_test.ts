@@ -5,13 +5,14 @@ import { createLeaderLabel, podOfHolder } from "./leader_label.ts";
 
 const UUID = "0b7c2c5e-1111-4222-8333-0123456789ab";
 
-function setup() {
+function setup(predecessor: string | null = null) {
   const clock = createFakeClock();
   const labelled = new Set<string>();
   const pods = new Set(["me", "before"]);
   const world = { failing: false, hanging: false, leads: true, calls: 0, warnings: [] as string[] };
   const label = createLeaderLabel({
     pod: "me",
+    predecessor: () => predecessor,
     clock,
     random: () => 1,
     logger: {
@@ -40,11 +41,11 @@ function setup() {
   return { clock, labelled, pods, world, label };
 }
 
-Deno.test("run() moves the label from the dead leader's Pod to ours, and takes it off at the end", async () => {
-  const { clock, labelled, label } = setup();
+Deno.test("keep() moves the label from the dead leader's Pod to ours, and takes it off at the end", async () => {
+  const { clock, labelled, label } = setup(`before_${UUID}`);
   labelled.add("before");
   const stop = new AbortController();
-  const running = label.run(`before_${UUID}`, stop.signal);
+  const running = label.keep(stop.signal);
   await clock.advance(0);
   assert.deepEqual([...labelled], ["me"]);
   stop.abort();
@@ -53,10 +54,10 @@ Deno.test("run() moves the label from the dead leader's Pod to ours, and takes i
   assert.equal(clock.pending, 0);
 });
 
-Deno.test("run() puts back a label that a hand has taken off", async () => {
+Deno.test("keep() puts back a label that a hand has taken off", async () => {
   const { clock, labelled, label } = setup();
   const stop = new AbortController();
-  const running = label.run(null, stop.signal);
+  const running = label.keep(stop.signal);
   await clock.advance(0);
   labelled.clear();
   await clock.advance(30_000);
@@ -65,12 +66,12 @@ Deno.test("run() puts back a label that a hand has taken off", async () => {
   await running;
 });
 
-Deno.test("run() keeps trying with growing waits while the server is away", async () => {
-  const { clock, labelled, world, label } = setup();
+Deno.test("keep() keeps trying with growing waits while the server is away", async () => {
+  const { clock, labelled, world, label } = setup(`before_${UUID}`);
   world.failing = true;
   labelled.add("before");
   const stop = new AbortController();
-  const running = label.run(`before_${UUID}`, stop.signal);
+  const running = label.keep(stop.signal);
   await clock.advance(120_000);
   assert.ok(world.calls > 5 && world.calls < 16, `${world.calls} calls in two minutes`);
   assert.equal(world.warnings.length, 1);
@@ -81,11 +82,11 @@ Deno.test("run() keeps trying with growing waits while the server is away", asyn
   await running;
 });
 
-Deno.test("run() labels nothing once it may not act", async () => {
-  const { clock, labelled, world, label } = setup();
+Deno.test("keep() labels nothing once it may not act", async () => {
+  const { clock, labelled, world, label } = setup(`before_${UUID}`);
   world.leads = false;
   const stop = new AbortController();
-  const running = label.run(`before_${UUID}`, stop.signal);
+  const running = label.keep(stop.signal);
   await clock.advance(5_000);
   assert.equal(world.calls, 0);
   stop.abort();
@@ -93,21 +94,21 @@ Deno.test("run() labels nothing once it may not act", async () => {
   assert.deepEqual([...labelled], []);
 });
 
-Deno.test("run() only warns when there is no Pod of our name", async () => {
-  const { clock, pods, world, label } = setup();
+Deno.test("keep() only warns when there is no Pod of our name", async () => {
+  const { clock, pods, world, label } = setup(`gone_${UUID}`);
   pods.clear();
   const stop = new AbortController();
-  const running = label.run(`gone_${UUID}`, stop.signal);
+  const running = label.keep(stop.signal);
   await clock.advance(0);
   assert.equal(world.warnings.length, 1);
   stop.abort();
   await running;
 });
 
-Deno.test("run() gives up taking it off after 2 s", async () => {
+Deno.test("keep() gives up taking it off after 2 s", async () => {
   const { clock, world, label } = setup();
   const stop = new AbortController();
-  const running = label.run(null, stop.signal);
+  const running = label.keep(stop.signal);
   await clock.advance(0);
   world.hanging = true;
   stop.abort();
