@@ -26,8 +26,10 @@ export interface ContainerOptions {
   readonly noNewPrivileges: boolean;
   /** `capabilities.drop: [ALL]`. */
   readonly noCapabilities: boolean;
-  /** Folder of this container on the machine; its output goes to `log` in it. */
+  /** Folder of this container on the machine. */
   readonly folder: string;
+  /** Where its output is added. */
+  readonly logFile: string;
 }
 
 /** A container that has been started. */
@@ -91,7 +93,7 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
     ...options.mounts.flatMap((one) => [one.source, one.target, one.readOnly ? "ro" : "rw"]),
     "--",
     ...options.command,
-  ], { logFile: `${folder}/log`, clearEnv: true, env: options.environment });
+  ], { logFile: options.logFile, clearEnv: true, env: options.environment });
   const pid = await eventually(async () => {
     const text = await Deno.readTextFile(`${folder}/pid`).catch(() => "");
     return text.endsWith("\n") && Number(text);

@@ -12,7 +12,9 @@ export type Hold =
   /** No node has room for it. */
   | { readonly kind: "unschedulable"; readonly message: string }
   /** Its image cannot be pulled. */
-  | { readonly kind: "image_pull" };
+  | { readonly kind: "image_pull" }
+  /** Bound, and its containers are being made for ever. */
+  | { readonly kind: "creating" };
 
 /** Options of {@link startKubelet}. */
 export interface KubeletOptions {
@@ -50,8 +52,10 @@ export interface NodePod {
  * cgroups, reports what becomes of it, and ends it when it is deleted; the rest does the test.
  */
 export interface Kubelet extends AsyncDisposable {
-  /** Asked for each Pod before it is bound; undefined = it is run. */
-  hold: (pod: KubeObject) => Hold | undefined;
+  /** Asked for each Pod before it is bound and before it is started; undefined = it is run. */
+  hold(pod: KubeObject): Hold | undefined;
+  /** Sets {@link hold} and looks at every Pod that waits again. */
+  holdBy(rule: (pod: KubeObject) => Hold | undefined): void;
   pods(): readonly NodePod[];
   pod(name: string): NodePod | undefined;
   /** The kernel's OOM killer takes a container: SIGKILL, reported as `OOMKilled`. */
@@ -91,6 +95,8 @@ interface Entry {
   /** What is done for this Pod, one after the other. */
   work: Promise<unknown>;
   begun: boolean;
+  /** Begun, but held back by the test. */
+  held: boolean;
 }
 
 /** Starts the kubelet and its read-only `/pods`, which SPIRE's k8s attestor asks. */
@@ -100,6 +106,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const stop = new AbortController();
   const tasks = createTasks((error) => say(`kubelet: ${error}`));
   let addresses = 0;
+  let rule: (pod: KubeObject) => Hold | undefined = () => undefined;
 
   await client.call("POST", "/api/v1/nodes", {
     apiVersion: "v1",
@@ -199,6 +206,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       noNewPrivileges: at(one.spec, "securityContext", "allowPrivilegeEscalation") === false,
       noCapabilities: listAt(one.spec, "securityContext", "capabilities", "drop").includes("ALL"),
       folder: `${options.folder}/${entry.name}-${entry.uid}/${one.name}-${one.restarts}`,
+      logFile: `${options.folder}/${entry.name}-${entry.uid}/${one.name}.log`,
     });
     const startedAt = iso(Date.now());
     one.container = container;
@@ -209,6 +217,9 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
         await ended(entry, one, { exitCode, startedAt });
         const again = at(object, "spec", "restartPolicy") !== "Never";
         if (!again || entry.ending || entry.fate !== null || stop.signal.aborted) return;
+        // As a kubelet backs off, only sooner.
+        await new Promise((resolve) => setTimeout(resolve, Math.min(200 << one.restarts, 10_000)));
+        if (entry.ending) return;
         one.restarts++;
         await startOne(entry, one, volumes);
         await report(entry);
@@ -259,7 +270,10 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     const unknown = entry.containers.find((one) =>
       !options.images.has(String(at(one.spec, "image")))
     );
-    if (kubelet.hold(object)?.kind === "image_pull" || unknown !== undefined) {
+    const hold = kubelet.hold(object);
+    entry.held = hold !== undefined;
+    if (hold?.kind === "creating") return await report(entry);
+    if (hold?.kind === "image_pull" || unknown !== undefined) {
       for (const one of entry.containers) {
         const message = `Back-off pulling image "${at(one.spec, "image")}"`;
         one.state = { waiting: { reason: "ImagePullBackOff", message } };
@@ -327,6 +341,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
         silent: false,
         work: Promise.resolve(),
         begun: false,
+        held: false,
       };
       entries.set(uid, entry);
     }
@@ -382,7 +397,16 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   });
 
   const kubelet: Kubelet = {
-    hold: () => undefined,
+    hold: (pod) => rule(pod),
+    holdBy(next) {
+      rule = next;
+      for (const entry of entries.values()) {
+        if (entry.ending || entry.fate !== null) continue;
+        if (entry.held && kubelet.hold(entry.object) === undefined) {
+          queue(entry, () => start(entry));
+        } else if (!entry.begun) queue(entry, () => bind(entry));
+      }
+    },
     pods: () => [...entries.values()].map(view),
     pod(name) {
       const found = [...entries.values()].find((one) => one.name === name);
