@@ -35,8 +35,11 @@ export function testAuthority(): Promise<Authority> {
   return createAuthority(TRUST_DOMAIN, Date.now());
 }
 
-/** What the facade does with calls: `lost` = done, but the answer never arrives. */
-export type Weather = "fair" | "unavailable" | "lost" | "refusing";
+/**
+ * What the facade does with calls: `lost` = done, but the answer never arrives; `rows_lost` = so with
+ * those that bring rows.
+ */
+export type Weather = "fair" | "unavailable" | "lost" | "rows_lost" | "refusing";
 
 /** A facade that keeps what it is told, with Gitea's rules for rows. */
 export interface RecordingFacade extends AsyncDisposable {
@@ -167,7 +170,10 @@ export async function openRecordingFacade(
       return void response.writeHead(204).end();
     }
     const answer = rpc(name, new Uint8Array(body));
-    if (facade.weather === "lost") return void request.socket.destroy();
+    const { weather } = facade;
+    if (weather === "lost" || (weather === "rows_lost" && name === "UpdateLog")) {
+      return void request.socket.destroy();
+    }
     if (answer === undefined) return fail(409, "already_exists");
     response.writeHead(200, {
       "content-type": "application/proto",
