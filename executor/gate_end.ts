@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode, type Outcome } from "./exit_codes.ts";
 import { Result } from "../proto/gen/runner/v1/messages_pb.ts";
 import { errorText } from "./json_logger.ts";
-import type { OutboxEnd } from "./outbox.ts";
+import type { GivenUp, OutboxEnd } from "./outbox.ts";
 import type { RunnerEnd } from "./runner.ts";
 
 /** Ends the gate with an outcome, whatever else is under way. */
@@ -20,8 +20,7 @@ export class GateEnd extends Error {
 /** What is known when the runner has gone and the delivery is over. */
 export interface EndFacts {
   readonly runner: RunnerEnd;
-  /** How the delivery ended; an error when it was given up. */
-  readonly delivery: OutboxEnd | { readonly kind: "given_up"; readonly error: unknown };
+  readonly delivery: OutboxEnd | GivenUp;
   readonly handedOver: boolean;
   readonly finalStored: boolean;
   /** Why the executor was asked to end; undefined if it was not. */

@@ -26,6 +26,9 @@ export type OutboxEnd =
   | { readonly kind: "drained" }
   | { readonly kind: "refused"; readonly why: string };
 
+/** The signal has ended the delivery. */
+export type GivenUp = { readonly kind: "given_up"; readonly error: unknown };
+
 /**
  * Store and forward between the runner and the facade.
  *
@@ -182,6 +185,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         : ended;
     },
   };
+}
+
+/** Runs the outbox to its end; a delivery that was given up is an end, too. Never rejects. */
+export async function deliver(
+  outbox: Pick<Outbox, "run">,
+  signal: AbortSignal,
+): Promise<OutboxEnd | GivenUp> {
+  try {
+    return await outbox.run(signal);
+  } catch (error) {
+    return { kind: "given_up", error };
+  }
 }
 
 /** The call that is due now: states in their place among the rows, the seal and the end last. */

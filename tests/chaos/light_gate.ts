@@ -1,19 +1,12 @@
 import { watchSvids } from "../../clients/spiffe/workload_api.ts";
-import { taskIdOf } from "../../controller/model/ids.ts";
 import { EXIT, type Outcome } from "../../executor/exit_codes.ts";
-import { createFacadeApi } from "../../executor/facade_api.ts";
-import { createFacadeLink } from "../../executor/facade_link.ts";
+import { createGateCore } from "../../executor/gate_core.ts";
 import { GateEnd, outcomeOf } from "../../executor/gate_end.ts";
 import { GATE_LIMITS } from "../../executor/gate_limits.ts";
-import { createHeartbeat } from "../../executor/heartbeat.ts";
 import type { Launch } from "../../executor/launch.ts";
-import { createOutbox } from "../../executor/outbox.ts";
-import { createRowSpool } from "../../executor/row_spool.ts";
-import { createRunnerService } from "../../executor/runner_service.ts";
+import { deliver } from "../../executor/outbox.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
-import { randomHex } from "../../lib/random_hex.ts";
-import { createTaskGroup } from "../../lib/task_group.ts";
 import { runLightJob, type RunnerRpc } from "./light_job.ts";
 
 /** How far an executor has come. `asking`: it may have been given its task without knowing. */
@@ -43,55 +36,20 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
       signal: killed,
     }),
   );
-  const link = stack.use(createFacadeLink(svids, {
-    url: launch.facadeUrl,
-    spiffeId: launch.facadeSpiffeId,
-    assignment: launch.assignment,
-    capability: launch.capability,
-    gate: randomHex(16),
-  }));
-  const facade = createFacadeApi(link, systemClock);
-  // Never written: what these jobs print fits into memory.
-  const spool = stack.use(createRowSpool({ file: "/nonexistent/rows" }));
-  const group = stack.use(createTaskGroup(silentLogger, killed));
-  const early = Promise.withResolvers<never>();
-  early.promise.catch(() => {});
-  let handedOver = false;
-  const taskId = BigInt(taskIdOf(launch.assignment) ?? "0");
-  const outbox = createOutbox({
+  const core = stack.use(createGateCore(launch, {
     ...common,
-    taskId,
-    sender: facade,
-    spool,
-    runnerVersion: () => "v1.0.8",
-    refusalMs: GATE_LIMITS.refusalMs,
-  });
-  const nonce = randomHex(32);
-  const service = createRunnerService({
-    ...common,
-    facade,
-    outbox,
-    uuid: launch.assignment,
-    nonce,
-    taskId,
-    onDeclare() {},
-    onTask(task) {
-      if (task === "handed_over") {
-        handedOver = true;
-        options.onPhase("holding");
-      } else early.reject(new GateEnd(EXIT.claimRefused, `claim refused: ${task.refused}`));
-    },
-  });
-  const heartbeat = createHeartbeat({
-    ...common,
-    facade,
+    svids,
     limits: GATE_LIMITS,
-    outbox,
-    end: early.reject,
-  });
+    // Never written: what these jobs print fits into memory.
+    spoolFile: "/nonexistent/rows",
+    signal: killed,
+    onDeclare() {},
+    onTask: () => options.onPhase("holding"),
+  }));
+  const { service, outbox, heartbeat, group, nonce } = core;
   const runnerSignal = AbortSignal.any([killed, runnerKilled, group.signal]);
   const rpc: RunnerRpc = async (method, body) => {
-    if (method === "FetchTask" && !handedOver) options.onPhase("asking");
+    if (method === "FetchTask" && !core.handedOver) options.onPhase("asking");
     const header = (name: string) =>
       ({
         "x-runner-token": nonce,
@@ -108,9 +66,7 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
     await svids.ready(killed);
     await heartbeat.meet(killed);
     group.spawn("heartbeat", heartbeat.run);
-    const delivery = outbox.run(group.signal).catch((error: unknown) => (
-      { kind: "given_up", error } as const
-    ));
+    const delivery = deliver(outbox, group.signal);
     const runner = runLightJob(rpc, runnerSignal).then(
       () => ({ code: 0, signal: null }),
       () =>
@@ -118,12 +74,12 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
           ? { code: 137, signal: "SIGKILL" } as const
           : { code: 1, signal: null },
     );
-    const end = await Promise.race([runner, early.promise]);
+    const end = await Promise.race([runner, core.refused]);
     outbox.close();
     return outcomeOf({
       runner: end,
       delivery: await delivery,
-      handedOver: handedOver || outbox.started,
+      handedOver: core.handedOver || outbox.started,
       finalStored: outbox.finalStored,
       stopped: undefined,
     });
@@ -134,6 +90,6 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
     return { code: EXIT.internal, detail: String(error) };
   });
   killed.throwIfAborted();
-  await heartbeat.exit(outcome, { claimed: handedOver, over: killed });
+  await heartbeat.exit(outcome, { claimed: core.handedOver, over: killed });
   return outcome;
 }
