@@ -1,24 +1,27 @@
 import type { ComponentChildren } from "preact";
 import type { AssignmentView } from "../controller/views.ts";
-import { type Board, type GroupName, hrefOf, onlyGroup } from "./board.ts";
+import { type Board, type GroupName, hrefOf, onlyGroup, ROWS } from "./board.ts";
 import type { Dict } from "./i18n/dict.ts";
 import { fill, number, useLang } from "./lang.ts";
+import { LongRows, useScrolls } from "./LongRows.tsx";
 import { Age, ForkBadge, Outside, ResultMark, StateMark, Tries } from "./Small.tsx";
 import { Took } from "./Took.tsx";
 
 /** A list of jobs with its heading, its size, and what to say when it is empty. */
 function JobList(
-  { board, name, empty, columns, children }: {
+  { board, name, empty, columns, cells }: {
     board: Board;
     name: GroupName;
     empty: ComponentChildren;
     columns: readonly (keyof Dict["columns"])[];
-    children: ComponentChildren;
+    cells: (job: AssignmentView) => ComponentChildren;
   },
 ) {
   const lang = useLang();
   const { groups } = lang.dict;
   const { items, total } = board[name];
+  const long = board.first && total > ROWS[name] && name !== "ended";
+  const scrolls = useScrolls() && long;
   const oldest = name === "waiting" ? items[0] : undefined;
   const { backend, state, repository } = board.filters;
   const filtered = backend !== null || state !== null || repository !== null;
@@ -27,7 +30,7 @@ function JobList(
       <header>
         <h2 id={name}>{groups[name]}</h2>
         <span class="count num">
-          {items.length < total
+          {items.length < total && !scrolls
             ? fill(groups.shown, {
               shown: number(lang, items.length),
               total: number(lang, total),
@@ -43,18 +46,24 @@ function JobList(
       {items.length === 0
         ? <div class="empty">{filtered ? groups.noneMatch : empty}</div>
         : (
-          <table class={`jobs ${name}`}>
-            <thead>
-              <tr>
-                {columns.map((column) => (
-                  <th key={column} scope="col" class={`c-${column}`}>
-                    {lang.dict.columns[column]}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>{children}</tbody>
-          </table>
+          <LongRows
+            name={name}
+            group={board[name]}
+            long={long}
+            columns={columns.length}
+            head={
+              <thead>
+                <tr>
+                  {columns.map((column) => (
+                    <th key={column} scope="col" class={`c-${column}`}>
+                      {lang.dict.columns[column]}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+            }
+            row={(job, place) => <tr key={job.id} class="row" {...place}>{cells(job)}</tr>}
+          />
         )}
       <More board={board} name={name} />
     </section>
@@ -100,9 +109,13 @@ export function Waiting({ board, empty }: { board: Board; empty: ComponentChildr
   const { columns } = useLang().dict;
   const names = ["position", "job", "backend", "state", "why", "since", "waiting"] as const;
   return (
-    <JobList board={board} name="waiting" empty={empty} columns={names}>
-      {board.waiting.items.map((job) => (
-        <tr key={job.id}>
+    <JobList
+      board={board}
+      name="waiting"
+      empty={empty}
+      columns={names}
+      cells={(job) => (
+        <>
           <td class="num pos">{job.position ?? <span class="mute">–</span>}</td>
           <JobCell job={job} />
           <td class="mono backend-cell">{job.backend}</td>
@@ -118,9 +131,9 @@ export function Waiting({ board, empty }: { board: Board; empty: ComponentChildr
           <td class="num age" data-label={columns.waiting}>
             <Age at={job.createdAt} />
           </td>
-        </tr>
-      ))}
-    </JobList>
+        </>
+      )}
+    />
   );
 }
 
@@ -129,9 +142,13 @@ export function Running({ board }: { board: Board }) {
   const { columns, empty } = useLang().dict;
   const names = ["job", "backend", "state", "executor", "started", "age"] as const;
   return (
-    <JobList board={board} name="running" empty={empty.running} columns={names}>
-      {board.running.items.map((job) => (
-        <tr key={job.id}>
+    <JobList
+      board={board}
+      name="running"
+      empty={empty.running}
+      columns={names}
+      cells={(job) => (
+        <>
           <JobCell job={job} />
           <td class="mono backend-cell">{job.backend}</td>
           <td class="state-cell">
@@ -147,9 +164,9 @@ export function Running({ board }: { board: Board }) {
           <td class="num age" data-label={columns.age}>
             <Age at={job.createdAt} />
           </td>
-        </tr>
-      ))}
-    </JobList>
+        </>
+      )}
+    />
   );
 }
 
@@ -158,9 +175,13 @@ export function Ended({ board }: { board: Board }) {
   const { columns, empty } = useLang().dict;
   const names = ["job", "backend", "result", "why", "took", "ended"] as const;
   return (
-    <JobList board={board} name="ended" empty={empty.ended} columns={names}>
-      {board.ended.items.map((job) => (
-        <tr key={job.id}>
+    <JobList
+      board={board}
+      name="ended"
+      empty={empty.ended}
+      columns={names}
+      cells={(job) => (
+        <>
           <JobCell job={job} />
           <td class="mono backend-cell">{job.backend}</td>
           <td class="state-cell">
@@ -177,9 +198,9 @@ export function Ended({ board }: { board: Board }) {
           <td class="num age" data-label={columns.ended}>
             <Age at={job.updatedAt} ago />
           </td>
-        </tr>
-      ))}
-    </JobList>
+        </>
+      )}
+    />
   );
 }
 

@@ -1,4 +1,4 @@
-import { type ReadonlySignal, signal } from "@preact/signals";
+import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { type FunctionComponent, hydrate, render } from "preact";
 import { type Lang, LangContext } from "../components/lang.ts";
 import { type Live, LiveContext } from "../components/live.ts";
@@ -30,6 +30,10 @@ export interface LivePage<D extends Dated> {
   readonly events: readonly string[];
   /** The data after some messages; `refetch` when it must be read again from the server. */
   apply(data: D, messages: readonly Message[]): D | "refetch";
+  /** Called once, before anything is drawn. */
+  start?(page: { readonly data: Signal<D>; readonly signal: AbortSignal }): void;
+  /** The data was read from the server anew. */
+  onFresh?(): void;
 }
 
 /** Between two readings of the same page from the server. */
@@ -52,7 +56,9 @@ export function mount<D extends Dated>(page: LivePage<D>): void {
   const refetch = createRefetch<D>(stop.signal, (fresh) => {
     clock.sync(fresh.at);
     data.value = fresh;
+    page.onFresh?.();
   });
+  page.start?.({ data, signal: stop.signal });
 
   hydrate(
     <App embedded={embedded} page={page} data={data} live={live} now={clock.now} />,

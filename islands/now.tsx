@@ -1,17 +1,58 @@
-import type { Board } from "../components/board.ts";
+import type { Board, GroupName } from "../components/board.ts";
+import { LongListContext } from "../components/LongRows.tsx";
 import { NowPage } from "../components/NowPage.tsx";
 import type { Change, StatusView } from "../controller/views.ts";
 import { applyChange, applyStatus } from "./apply_change.ts";
+import { createLongList, type LongList } from "./long_list.ts";
 import { mount } from "./mount.tsx";
 
+let longList: LongList | null = null;
+const want = (name: GroupName, until: number) => longList?.want(name, until);
+
+function LiveNowPage({ data }: { data: Board }) {
+  return (
+    <LongListContext.Provider value={want}>
+      <NowPage data={data} />
+    </LongListContext.Provider>
+  );
+}
+
 mount<Board>({
-  component: NowPage,
+  component: LiveNowPage,
   events: ["assignment", "backend", "leader", "status"],
-  apply: (board, messages) =>
-    messages.reduce((next, { event, at, old, new: now }) => {
+  start({ data, signal }) {
+    longList = createLongList({
+      signal,
+      read: () => data.value,
+      write: (board) => data.value = board,
+      later: (run, ms) => void setTimeout(run, ms),
+      async fetch(href) {
+        try {
+          const answer = await fetch(href, { headers: { accept: "application/json" }, signal });
+          return answer.ok ? await answer.json() as Board : undefined;
+        } catch {
+          return undefined; // The server is away: it is asked again.
+        }
+      },
+    });
+  },
+  onFresh: () => longList?.reset(),
+  apply(board, messages) {
+    longList?.told(
+      messages.flatMap(({ event, old, new: now }) =>
+        event === "assignment" ? [idOf(now) ?? idOf(old) ?? ""] : []
+      ),
+    );
+    return messages.reduce((next, { event, at, old, new: now }) => {
       if (event === "status") return applyStatus(next, now as StatusView, at);
       // Our own server's words: `event` names the kind, and the shapes are those of Change.
       const change = { kind: event, old, new: now } as Change;
       return applyChange(next, change, at);
-    }, board),
+    }, board);
+  },
 });
+
+function idOf(view: unknown): string | undefined {
+  if (typeof view !== "object" || view === null || !("id" in view)) return undefined;
+  return String(view.id);
+}
