@@ -6,7 +6,8 @@ import { readAtMost } from "../lib/bytes.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { GiteaRoute } from "./gitea_route.ts";
 import { createOrigin, type Origin } from "./origin.ts";
-import { MAX_CALL_BYTES, type RunnerAnswer, type RunnerService } from "./runner_service.ts";
+import type { RunnerAnswer } from "./runner_answer.ts";
+import { MAX_CALL_BYTES, type RunnerService } from "./runner_service.ts";
 import { openTlsFront, type TlsFront } from "./tls_front.ts";
 import { openTunnel } from "./tunnel.ts";
 

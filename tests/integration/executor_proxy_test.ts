@@ -5,7 +5,7 @@ import { connect as connectTls } from "node:tls";
 import { createGateCertificate } from "../../clients/x509/gate_certificate.ts";
 import { createGiteaRoute } from "../../executor/gitea_route.ts";
 import { openGateProxy } from "../../executor/proxy.ts";
-import type { RunnerCall } from "../../executor/runner_service.ts";
+import type { RunnerCall } from "../../executor/runner_answer.ts";
 import { silentLogger } from "../../lib/logger.ts";
 
 interface Origin extends AsyncDisposable {
