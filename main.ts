@@ -17,6 +17,10 @@ import { runProgram } from "./wiring/program.ts";
 import settings from "./deno.json" with { type: "json" };
 
 const EXIT = { stopped: 0, failed: 1, leadershipLost: 3 };
+/** A stop takes 12 s at most; longer than this, something hangs. */
+const STOP_MS = 30_000;
+/** What was fetched is stored within 10 s; everything else has ended by then. */
+const LOST_MS = 15_000;
 
 async function main(): Promise<number> {
   const env = Deno.env.toObject();
@@ -47,6 +51,14 @@ async function main(): Promise<number> {
     if (stop.signal.aborted) return;
     logger.info("stopping", { why });
     stop.abort(new DOMException(`Stopped: ${why}`, "AbortError"));
+    endWithin(STOP_MS, EXIT.failed);
+  };
+  /** Whoever waits for this one to end must not wait for a server that does not answer. */
+  const endWithin = (ms: number, code: number) => {
+    Deno.unrefTimer(setTimeout(() => {
+      logger.error("runner stopped", { component: "scheduler", error: `not ended in ${ms} ms` });
+      Deno.exit(code);
+    }, ms));
   };
   const signals: Deno.Signal[] = ["SIGINT", "SIGTERM"];
   // The terminal was closed; under nohup that is meant to change nothing.
@@ -75,6 +87,7 @@ async function main(): Promise<number> {
       random: Math.random,
       logger,
       announce,
+      onLost: () => endWithin(LOST_MS, EXIT.leadershipLost),
     }, stop.signal);
     return exitCode;
   } catch (error) {

@@ -47,7 +47,8 @@ export async function startActing(
   const { config, logger, clock, random, recorder, connections, leading } = around;
   const { guard, lost } = leading;
   await using setup = new AsyncDisposableStack();
-  const ports = guardPorts({ ...connections, backends: parts.backends }, { clock, guard });
+  const backends = await parts.backends(guard);
+  const ports = guardPorts({ ...connections, backends }, { clock, guard });
   const { trustDomain, capabilityKeys } = parts;
   const events = setup.use(
     createEventLog(connections.nats, { clock, logger, guard: () => mayStore(leading) }),
@@ -105,7 +106,7 @@ export async function startActing(
     maxWaitMs: config.maxWaitMs,
   }));
   lateEvents.bind(engine.events);
-  const enabled = parts.backends.map((b) => b.name);
+  const enabled = backends.map((b) => b.name);
   const labels = createLabelState({
     engine,
     clock,

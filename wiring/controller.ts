@@ -24,6 +24,8 @@ export interface Surroundings {
   readonly views: LateViews;
   readonly actions: LateActions;
   readonly sources: Sources;
+  /** Called once when the lead is lost, before anything has been closed. */
+  onLost?(): void;
 }
 
 /** A controller that is connected to everything, and leads when it may. */
@@ -51,10 +53,11 @@ export async function startController(
   signal: AbortSignal,
 ): Promise<Controller> {
   await using stack = new AsyncDisposableStack();
-  const { views, actions, clock, logger, sources } = around;
+  const { config, views, actions, clock, logger, sources } = around;
   const connections = await connect(parts, { ...around, stack }, signal);
   const leading = createLeading(parts, connections, { ...around, stack });
   const { leadership, lost } = leading;
+  const label = parts.label?.(leading.guard);
   views.become(emptyBoard({
     ...around,
     readEvents: (query) => readEvents({ connections, clock }, query),
@@ -62,16 +65,18 @@ export async function startController(
 
   const lead = async (stop: AbortSignal) => {
     await using acting = await startActing(parts, { ...around, connections, leading }, stop);
-    const counts = sources.countQueue(connections.queue, parts.backends.map((b) => b.name));
+    const counts = sources.countQueue(connections.queue, enabledBackends(config));
     views.become(showActing(acting, { ...around, connections, counts }));
     actions.become(createActions({ engine: acting.engine, clock, logger }));
-    await Promise.all([acting.run(stop), counts.run(stop), parts.markLeader?.(stop)]);
+    await Promise.all([acting.run(stop), counts.run(stop), label?.keep(stop)]);
   };
 
   const owned = stack.move();
   return {
     async run(stop) {
       const either = AbortSignal.any([stop, lost]);
+      // One that an earlier process of this Pod has left would lead executors astray.
+      await label?.clear(either);
       await leadership.acquire(either);
       // Kept until nothing acts any more, not only until the stop begins.
       const ended = new AbortController();

@@ -34,7 +34,11 @@ export function createLeading(
 ): Leading {
   const { clock, logger, sources, stack, config } = around;
   const fenced = new AbortController();
-  const fence = (detail: string) => fenced.abort(new LeadershipLost(detail));
+  const fence = (detail: string) => {
+    if (fenced.signal.aborted) return;
+    fenced.abort(new LeadershipLost(detail));
+    around.onLost?.();
+  };
   const { self } = sources;
   const address = config.admin.advertise;
   const leadership = stack.use(

@@ -6,24 +6,13 @@ import type { Fault } from "../controller/config/reader.ts";
  * being run in its place. Each names the variable and the ways out.
  */
 export function missingParts(
-  { executors, leaderElection }: Pick<Config, "executors" | "leaderElection">,
+  { executors, components }: Pick<Config, "executors" | "components">,
 ): Fault[] {
-  const missing: Fault[] = [];
-  if (executors === "real") {
-    missing.push({
-      variable: "EXECUTORS",
-      given: '"real"',
-      allowed: "process, which isolates nothing",
-      message: "EXECUTORS=real cannot be run: this version has no pod and vm backends",
-    });
-  }
-  if (leaderElection === "kubernetes") {
-    missing.push({
-      variable: "LEADER_ELECTION",
-      given: '"kubernetes"',
-      allowed: "none, with one replica",
-      message: "LEADER_ELECTION=kubernetes cannot be run: this version has no election by a Lease",
-    });
-  }
-  return missing;
+  if (executors !== "real" || !components.has("vm-worker")) return [];
+  return [{
+    variable: "COMPONENTS",
+    given: [...components].join(","),
+    allowed: "scheduler,pod-worker; or EXECUTORS=process, which isolates nothing",
+    message: "COMPONENTS must not include vm-worker: this version has no backend for OpenSandbox",
+  }];
 }

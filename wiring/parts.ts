@@ -1,12 +1,15 @@
 import type { connectNats } from "../clients/nats/connection.ts";
 import type { Backend } from "../controller/backend.ts";
 import type { Config } from "../controller/config/config.ts";
+import type { LeaderLabel } from "../controller/leader_label.ts";
 import type { Leadership } from "../controller/leadership.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
+import type { Recorder } from "../controller/recorder.ts";
 import type { Secret } from "../lib/secret.ts";
 import { createConfiguredSupplies } from "./configured_supplies.ts";
 import { prepareProcesses } from "./process_parts.ts";
 import type { ProgramContext } from "./program.ts";
+import type { Sources } from "./sources.ts";
 import { createSupplies, inState } from "./supplies.ts";
 
 /** What the environment, or the embedded profile, has supplied. */
@@ -24,8 +27,8 @@ export interface Parts extends ServerParts, ExecutorParts {
   };
   /** Makes the contender for the lead; absent where the lead is a key beside the records. */
   elect?(options: Contender): Leadership;
-  /** Shows outside of this process that it leads, until aborted; then takes that back, within seconds. */
-  markLeader?(signal: AbortSignal): Promise<void>;
+  /** Shows outside of this process that it leads; absent where nobody looks for it. */
+  label?(guard: () => void): LeaderLabel;
 }
 
 /** Gitea with our registration, and NATS. */
@@ -39,8 +42,21 @@ export interface ServerParts {
 
 /** Where executors live, and the Workload API of this process. */
 export interface ExecutorParts {
-  readonly backends: readonly Backend[];
+  /** Made when this process leads; `guard` throws while it may not act. */
+  backends(guard: () => void): Promise<readonly Backend[]>;
   readonly endpointSocket: string;
+}
+
+/** What a cluster gives. */
+export interface ClusterParts extends Pick<Parts, "elect" | "label"> {
+  podBackend(gitea: ServerParts["gitea"], guard: () => void): Promise<Backend>;
+}
+
+/** What parts are made with. */
+export interface PartsContext extends ProgramContext {
+  readonly stack: AsyncDisposableStack;
+  readonly sources: Sources;
+  readonly recorder: Recorder;
 }
 
 /** Who contends for the lead. */
@@ -62,7 +78,7 @@ export type MakeExecutors = (gitea: ServerParts["gitea"]) => Promise<ExecutorPar
  */
 export async function supplyParts(
   config: Config,
-  context: ProgramContext & { readonly stack: AsyncDisposableStack },
+  context: PartsContext,
   signal: AbortSignal,
 ): Promise<Parts> {
   const supplies = config.profile === "embedded"
@@ -71,13 +87,20 @@ export async function supplyParts(
   const { trustDomain } = config.spiffe;
   const facadeSpiffeId = config.facade.spiffeId ??
     `spiffe://${trustDomain}/gitea-dynamic-runner/facade`;
+  const cluster = config.kubernetes === null
+    ? undefined
+    : await (await import("./kubernetes_parts.ts")).openCluster(config, config.kubernetes, context);
+  const prepare = config.executors === "process"
+    ? () => prepareProcesses(config, { ...context, facadeSpiffeId })
+    : () => Promise.resolve(makeReal(config, cluster));
   const [[nats, gitea], makeExecutors] = await allOrNone([
     (stop) => inState(config, allOrNone([supplies.nats, supplies.gitea], stop)),
-    () => prepareProcesses(config, { ...context, facadeSpiffeId }),
+    prepare,
   ], signal);
   return {
     gitea,
     nats,
+    ...clusterParts(cluster),
     ...await makeExecutors(gitea),
     capabilityKeys: await inState(config, supplies.capabilityKeys()),
     place: await inState(config, supplies.place()),
@@ -88,5 +111,25 @@ export async function supplyParts(
       url: config.facade.url,
       spiffeId: facadeSpiffeId,
     },
+  };
+}
+
+/** Executors that are isolated from this process (`EXECUTORS=real`). */
+function makeReal(config: Config, cluster: ClusterParts | undefined): MakeExecutors {
+  const { endpointSocket } = config.spiffe;
+  if (cluster === undefined || endpointSocket === null) {
+    throw new TypeError("Make Pods: neither a cluster nor SPIFFE_ENDPOINT_SOCKET is configured");
+  }
+  return (gitea) =>
+    Promise.resolve({
+      backends: async (guard) => [await cluster.podBackend(gitea, guard)],
+      endpointSocket,
+    });
+}
+
+function clusterParts(cluster: ClusterParts | undefined): Pick<Parts, "elect" | "label"> {
+  return {
+    ...cluster?.elect === undefined ? {} : { elect: cluster.elect },
+    ...cluster?.label === undefined ? {} : { label: cluster.label },
   };
 }

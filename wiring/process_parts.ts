@@ -37,7 +37,8 @@ export async function prepareProcesses(
   return async (gitea): Promise<ExecutorParts> => {
     const { identity, endpointSocket } = await identities(config, { ...context, directory }, gitea);
     const deps = { image, directory, identity, isRoot, clock, logger, stack };
-    return { backends: createProcessBackends(names, deps), endpointSocket };
+    const backends = createProcessBackends(names, deps);
+    return { backends: () => Promise.resolve(backends), endpointSocket };
   };
 }
 

@@ -17,6 +17,8 @@ export interface ProgramContext {
   readonly logger: Logger;
   /** Says something to a person at the terminal; does nothing where there is none. */
   announce(text: string): void;
+  /** Called once when the lead is lost: the process must soon end, whatever hangs. */
+  onLost?(): void;
 }
 
 /**
@@ -28,7 +30,7 @@ export async function runProgram(
   context: ProgramContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, logger, random, version } = context;
+  const { clock, logger, version } = context;
   await using stack = new AsyncDisposableStack();
   // A restarted process of the same name is another contender.
   const self = `${config.hostname}_${crypto.randomUUID()}`;
@@ -37,8 +39,8 @@ export async function runProgram(
   logger.info("dashboard is up", { url: pages.url, profile: config.profile, version });
   const { recorder, views, actions } = pages;
   try {
-    const parts = await supplyParts(config, { ...context, stack }, signal);
-    const around = { config, version, logger, clock, random, recorder, views, actions, sources };
+    const parts = await supplyParts(config, { ...context, stack, sources, recorder }, signal);
+    const around = { ...context, config, recorder, views, actions, sources };
     const controller = stack.use(await startController(parts, around, signal));
     logger.info("controller is up", { dashboard: pages.url, gitea: parts.gitea.url });
     const ending = config.profile === "embedded" ? "   Ctrl-C ends everything" : "";

@@ -81,7 +81,8 @@ async function main(): Promise<void> {
           url: config.facade.url,
           spiffeId,
         },
-        backends: [createLightBackend({ url: executors, identity, clock, logger })],
+        backends: () =>
+          Promise.resolve([createLightBackend({ url: executors, identity, clock, logger })]),
       },
       { ...context, config, recorder, views, actions, sources },
       signal,

@@ -1,0 +1,111 @@
+import { createPodBackend } from "../backends/pod/pod_backend.ts";
+import { NO_TEMPLATE, parsePodTemplate } from "../backends/pod/template.ts";
+import { createKubernetes } from "../clients/kubernetes/client.ts";
+import { createExecutorCluster } from "../clients/kubernetes/executor_cluster.ts";
+import { createLeaseStore } from "../clients/kubernetes/leases.ts";
+import { createPodLabel } from "../clients/kubernetes/pod_label.ts";
+import type { Config, KubernetesAccess } from "../controller/config/config.ts";
+import { createLeaderLabel } from "../controller/leader_label.ts";
+import { createLeaseElector, type LeaseElector } from "../controller/lease_elector.ts";
+import { instanceOf } from "../controller/model/ids.ts";
+import type { ClusterParts, PartsContext } from "./parts.ts";
+
+/** SPEC 13. */
+const LEASE = "dynamic-runner-scheduler";
+
+/**
+ * What an API server gives: Pods as executors, election by a Lease, the leader's label. Loaded only
+ * where it is used, because its client library is large. Rejects when the credentials or the Pod
+ * template cannot be read; an API server that is away is waited for later.
+ */
+export async function openCluster(
+  config: Config,
+  access: KubernetesAccess,
+  context: PartsContext,
+): Promise<ClusterParts> {
+  const { clock, logger, random, stack, sources, recorder } = context;
+  const deps = { clock, logger, random, recorder };
+  const kubernetes = stack.use(await createKubernetes(access, deps));
+  const settings = config.executors === "real" ? await podSettings(config) : null;
+  const elected = config.leaderElection === "kubernetes";
+  const ownNamespace = elected ? await namespaceOf(access) : null;
+  // No burst of other calls may hold up the renewal of the lease.
+  const renewing = elected ? stack.use(await createKubernetes(access, deps)) : null;
+  // Without Pods the lease alone tells how the server does.
+  const speaking = settings === null && renewing !== null ? renewing : kubernetes;
+  sources.kubernetes = () => speaking.status();
+
+  let elector: LeaseElector | null = null;
+  if (elected && ownNamespace === null) {
+    logger.info("no Pod of our own: the leader is labelled nowhere", { component: "leader" });
+  }
+  return {
+    ...renewing === null ? {} : {
+      elect({ self, address, onLost }) {
+        const lease = { namespace: config.namespace, name: LEASE };
+        elector = createLeaseElector({
+          store: stack.use(createLeaseStore(renewing, { ...lease, logger })),
+          clock,
+          random,
+          logger,
+          self,
+          addressAnnotation: `${config.metadataPrefix}/admin-advertise`,
+          address,
+          onLost,
+        });
+        return elector;
+      },
+    },
+    ...ownNamespace === null ? {} : {
+      label: (guard) =>
+        createLeaderLabel({
+          label: createPodLabel(kubernetes, {
+            namespace: ownNamespace,
+            key: `${config.metadataPrefix}/leader`,
+          }),
+          pod: config.hostname,
+          predecessor: () => elector?.predecessor() ?? null,
+          guard,
+          clock,
+          logger,
+          random,
+        }),
+    },
+    async podBackend(gitea, guard) {
+      if (settings === null) throw new TypeError("Make Pods: executors are processes here");
+      return createPodBackend({
+        cluster: createExecutorCluster(kubernetes, { namespace: config.namespace, clock }),
+        pods: settings,
+        identity: {
+          instance: await instanceOf(gitea.uuid, config.namespace),
+          prefix: config.metadataPrefix,
+          className: config.pod.spireClass,
+          agentId: config.pod.spireAgentId ?? "",
+        },
+        clock,
+        logger,
+        guard,
+      });
+    },
+  };
+}
+
+async function podSettings({ pod, spiffe, metadataPrefix }: Config) {
+  const { templateFile } = pod;
+  return {
+    image: pod.image ?? "",
+    serviceAccount: pod.serviceAccount,
+    userId: pod.userId,
+    template: templateFile === null
+      ? NO_TEMPLATE
+      : parsePodTemplate(await Deno.readTextFile(templateFile), { metadataPrefix }),
+    spiffeVolume: pod.spiffeVolume,
+    endpointSocket: spiffe.endpointSocket ?? "",
+  };
+}
+
+/** Only a process in a Pod has one to label: its service account says in which namespace. */
+async function namespaceOf(access: KubernetesAccess): Promise<string | null> {
+  if (access.kind !== "service_account") return null;
+  return (await Deno.readTextFile(`${access.directory}/namespace`)).trim();
+}
