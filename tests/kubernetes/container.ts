@@ -63,9 +63,11 @@ mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777,size=512m tmpfs "$root/tmp"
 while [ "$1" != -- ]; do
-  mkdir -p "$root$2"
-  mount --bind "$1" "$root$2"
-  [ "$3" = rw ] || mount -o remount,bind,ro "$root$2"
+  # /var/run is a link, and leads out of the root unless it is followed inside.
+  target=$root$(chroot "$root" realpath -m "$2")
+  mkdir -p "$target"
+  mount --bind "$1" "$target"
+  [ "$3" = rw ] || mount -o remount,bind,ro "$target"
   shift 3
 done
 shift

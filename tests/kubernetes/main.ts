@@ -53,7 +53,7 @@ export async function main(
     });
     const gitea = giteaOf(cluster, stop.signal);
     const repository = `${gitea.user}/kube`;
-    await gitea.createRepository("kube", { private: true });
+    await gitea.createRepository("kube", { private: false });
     await gitea.commit(repository, WORKFLOWS);
     await makeSecret(cluster, gitea);
     print(`the cluster is up after ${((performance.now() - started) / 1000).toFixed(1)} s`);

@@ -5,10 +5,17 @@ import { at } from "../support/kube_manifests.ts";
 import { run } from "../support/process.ts";
 import { type Cluster, LISTEN, NAMESPACE } from "./cluster.ts";
 
+/** What a test changes of a controller's Pod. */
+export interface ReplicaOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** A ConfigMap of its namespace, mounted at `/config`. */
+  readonly configMap?: string;
+}
+
 /** The controllers' Pods, as a Deployment's controllers would make them. */
 export interface Replicas {
   /** Makes one more of the Deployment's template; resolves to its name when it is ready. */
-  add(options?: { readonly env?: Readonly<Record<string, string>> }): Promise<string>;
+  add(options?: ReplicaOptions): Promise<string>;
   /** Deletes it as a roll-out does; resolves when it is gone. */
   remove(name: string): Promise<void>;
   /** JSON of a path of its dashboard's API. */
@@ -78,7 +85,7 @@ export function createReplicas(cluster: Cluster, namespace = NAMESPACE.controlle
     return text;
   };
   const replicas: Replicas = {
-    async add({ env = {} } = {}) {
+    async add({ env = {}, configMap } = {}) {
       const deployment = await client.call(
         "GET",
         `/apis/apps/v1/namespaces/${namespace}/deployments/controller`,
@@ -86,10 +93,15 @@ export function createReplicas(cluster: Cluster, namespace = NAMESPACE.controlle
       const template = at(deployment, "spec", "template");
       if (!isObject(template)) throw new Error("The Deployment has no template");
       const spec = structuredClone(template.spec) as {
-        containers: { env: { name: string; value: string }[] }[];
+        containers: { env: unknown[]; volumeMounts: unknown[] }[];
+        volumes: unknown[];
       };
       for (const [name, value] of Object.entries(env)) {
         spec.containers[0]?.env.push({ name, value });
+      }
+      if (configMap !== undefined) {
+        spec.volumes.push({ name: "config", configMap: { name: configMap } });
+        spec.containers[0]?.volumeMounts.push({ name: "config", mountPath: "/config" });
       }
       const labels = at(template, "metadata", "labels");
       const made = await client.call("POST", pods, {

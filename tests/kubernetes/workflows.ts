@@ -1,15 +1,43 @@
 import type { RepositoryFile } from "../support/gitea_api.ts";
 
-const job = (name: string, steps: string, inputs = "") => ({
+const job = (name: string, steps: string) => ({
   path: `.gitea/workflows/${name}.yaml`,
   content: `on:
-  workflow_dispatch:${inputs}
+  workflow_dispatch:
 jobs:
   ${name}:
     runs-on: [self-hosted, pod]
     steps:
 ${steps}`,
 });
+
+const quick = (name: string) =>
+  job(
+    name,
+    `      - name: quick
+        run: echo "quick"
+`,
+  );
+
+/** Says when it has begun, then runs until it is ended. */
+const long = (name: string) =>
+  job(
+    name,
+    `      - name: long
+        run: |
+          echo "it has begun"
+          sleep 600
+`,
+  );
+
+/** Jobs that start badly, and jobs that end badly: their keys say how. */
+export const BEFORE_CLAIM = [
+  ...["before-image-pull", "before-unschedulable", "before-eviction", "before-shutdown"],
+  ...["before-oom", "before-node-gone", "before-deleted"],
+] as const;
+export const AFTER_CLAIM = [
+  ...["after-eviction", "after-shutdown", "after-oom", "after-node-gone", "after-deleted"],
+] as const;
 
 /** Workflows of this suite, one job each, named as the file. */
 export const WORKFLOWS: readonly RepositoryFile[] = [
@@ -24,20 +52,6 @@ export const WORKFLOWS: readonly RepositoryFile[] = [
           git ls-remote "$GITHUB_SERVER_URL/$GITHUB_REPOSITORY" HEAD >/dev/null && echo "Gitea answers"
 `,
   ),
-  job(
-    "quick",
-    `      - name: quick
-        run: echo "quick"
-`,
-  ),
-  // Runs until it is ended, and says when it has begun.
-  job(
-    "long",
-    `      - name: long
-        run: |
-          echo "it has begun"
-          sleep \${{ inputs.seconds }}
-`,
-    "\n    inputs:\n      seconds:\n        default: '600'",
-  ),
+  ...["quick", "before-quota", "sidecar", ...BEFORE_CLAIM].map(quick),
+  ...["long", "other", ...AFTER_CLAIM].map(long),
 ];
