@@ -1,5 +1,8 @@
+import { Buffer } from "node:buffer";
+import { timingSafeEqual } from "node:crypto";
 import http2 from "node:http2";
 import https from "node:https";
+import type { NodeRequest } from "../clients/connect/node_handler.ts";
 import type { Svid } from "../clients/spiffe/workload_api.ts";
 import { bareHost } from "../lib/host.ts";
 import { deferDestroy } from "../lib/http2_session.ts";
@@ -13,6 +16,7 @@ export interface SelfTest {
 }
 
 const PATH = "/self-test/v1";
+const HEADER = "x-self-test";
 const LIMIT_MS = 10_000;
 
 /**
@@ -35,8 +39,12 @@ export async function selfTest(
   return { http1: "ok", http2: "ok" };
 }
 
-/** Path and header of the self test's own calls. */
-export const SELF_TEST = { path: PATH, header: "x-self-test" } as const;
+/** True for a call of the self test that knows this nonce. */
+export function isSelfTest({ url, headers }: NodeRequest, nonce: string): boolean {
+  const shown = headers[HEADER];
+  return url === PATH && typeof shown === "string" && shown.length === nonce.length &&
+    timingSafeEqual(Buffer.from(shown.padEnd(nonce.length)), Buffer.from(nonce));
+}
 
 type Target = Parameters<typeof selfTest>[0];
 
@@ -80,7 +88,7 @@ function callHttp2({ host, port, svid, nonce }: Target): Promise<number> {
       reject(error);
     };
     session.on("error", fail);
-    const stream = session.request({ ":path": PATH, [SELF_TEST.header]: nonce });
+    const stream = session.request({ ":path": PATH, [HEADER]: nonce });
     stream.on("error", fail);
     stream.on("response", (headers) => {
       clearTimeout(timer);
@@ -101,7 +109,7 @@ function callHttp1({ host, port, svid, nonce }: Target, withCertificate: boolean
       host: bareHost(host),
       port,
       path: PATH,
-      headers: { [SELF_TEST.header]: nonce, connection: "close" },
+      headers: { [HEADER]: nonce, connection: "close" },
       ca: svid.bundlePem,
       ...own,
       agent: false,
