@@ -322,6 +322,40 @@ Deno.test("createKubernetes() ends calls and watches when it is closed", async (
   await assert.rejects(read(kubernetes), /client is closed/);
 });
 
+Deno.test("call() and listAndWatch() end by their signals after a garbage collection, too", async () => {
+  await using api = await startApiEndpoint();
+  const clock = createFakeClock();
+  await using kubernetes = await createKubernetes(api.access, { clock });
+  let streaming = 0;
+  // The head and a beginning come; then nothing, and no end.
+  api.answer(({ query }) => {
+    if (query.has("limit")) return Response.json({ metadata: { resourceVersion: "1" }, items: [] });
+    streaming += 1;
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode("\n")),
+      cancel: () => void streaming--,
+    });
+    return new Response(body, { headers: { "content-type": "application/json" } });
+  });
+  const stop = new AbortController();
+  const target = { source: "s", path: "/x", decode: () => 1 };
+  const watch = kubernetes.listAndWatch(target, { signal: stop.signal });
+  await watch.next();
+  const next = watch.next();
+  const late = failureOf(read(kubernetes));
+  await eventually(() => streaming === 2, { what: "both answers to begin" });
+  const canary = new WeakRef({});
+  await eventually(() => {
+    Array.from({ length: 200_000 }, (_, i) => ({ i }));
+    return canary.deref() === undefined;
+  }, { what: "a garbage collection" });
+  stop.abort();
+  assert.deepEqual(await next, { done: true, value: undefined });
+  await clock.advance(10_000);
+  assert.equal((await late).reason, "Deadline");
+  await eventually(() => streaming === 0, { what: "both connections to be given up" });
+});
+
 Deno.test("createKubernetes() refuses a folder without a token, by its path", async () => {
   const access = {
     kind: "service_account",

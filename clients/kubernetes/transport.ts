@@ -9,6 +9,7 @@ import { type ConnectionUse, createConnections } from "./connections.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Failure } from "./error.ts";
 import type { Material } from "./material.ts";
+import { readPieces } from "./pieces.ts";
 
 /** One request at the API server. */
 export interface Request {
@@ -21,7 +22,8 @@ export interface Request {
 
 /** An answer whose body is read as it comes. Dispose it, or its connection stays in use. */
 export interface OpenAnswer extends AsyncDisposable {
-  readonly body: ReadableStream<Uint8Array>;
+  /** The next piece, null at the end; rejects with the signal's reason when it aborts. */
+  read(): Promise<Uint8Array | null>;
   /** Says that this connection went silent, so that new calls get new ones. */
   suspect(): void;
 }
@@ -129,7 +131,11 @@ export async function createTransport(
   const readWhole = async ({ response, use }: Head, signal: AbortSignal): Promise<Answer> => {
     const { status, headers } = response;
     try {
-      const text = await readBounded(response, response.ok ? MAX_ANSWER_BYTES : MAX_REFUSAL_BYTES);
+      const text = await readBounded(
+        response,
+        response.ok ? MAX_ANSWER_BYTES : MAX_REFUSAL_BYTES,
+        signal,
+      );
       return { status, headers, text };
     } catch (error) {
       if (isLate(signal)) connections.retire(use);
@@ -160,13 +166,13 @@ export async function createTransport(
           const answer = await readWhole({ response, use, material }, stop);
           throw refusal(answer, material);
         }
+        const pieces = readPieces(response.body, stop);
         return {
-          body: response.body,
+          read: () => pieces.read(),
           suspect: () => connections.retire(use),
-          [Symbol.asyncDispose]() {
-            controller.abort(new DOMException("Given up", "AbortError"));
+          async [Symbol.asyncDispose]() {
+            await pieces[Symbol.asyncDispose]();
             use[Symbol.dispose]();
-            return Promise.resolve();
           },
         };
       } catch (error) {
@@ -212,12 +218,17 @@ function refusedBy(error: unknown): Refused {
   return new Refused(failureOfTransport(error), { cause: error });
 }
 
-async function readBounded(response: Response, maxBytes: number): Promise<string> {
+async function readBounded(
+  response: Response,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<string> {
   if (response.body === null) return "";
+  await using pieces = readPieces(response.body, signal);
   const decoder = new TextDecoder();
   const parts: string[] = [];
   let bytes = 0;
-  for await (const chunk of response.body) {
+  for (let chunk = await pieces.read(); chunk !== null; chunk = await pieces.read()) {
     bytes += chunk.length;
     if (bytes > maxBytes) {
       if (!response.ok) break; // What was read says enough.

@@ -134,18 +134,15 @@ export async function openWatch(
 }
 
 async function* eventsOf(answer: OpenAnswer, clock: Clock): AsyncGenerator<RawEvent, void> {
-  const reader = answer.body.getReader();
   const lines = createLineSplitter(MAX_LINE_BYTES);
   try {
     while (true) {
-      const { done, value } = await heard(reader.read(), answer, clock);
-      if (done) return;
-      for (const line of lines.push(value)) if (line.trim() !== "") yield eventOf(line);
+      const piece = await heard(answer.read(), answer, clock);
+      if (piece === null) return;
+      for (const line of lines.push(piece)) if (line.trim() !== "") yield eventOf(line);
     }
   } catch (error) {
     throw error instanceof LineTooLong ? new Lost("nonsense", error.message) : error;
-  } finally {
-    await reader.cancel().catch(() => {});
   }
 }
 

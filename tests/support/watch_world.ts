@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { failureOfAnswer } from "../../clients/kubernetes/answer.ts";
+import { readPieces } from "../../clients/kubernetes/pieces.ts";
 import { createWatchkeeper } from "../../clients/kubernetes/status.ts";
 import { Refused, type Request, type Transport } from "../../clients/kubernetes/transport.ts";
 import { listAndWatch } from "../../clients/kubernetes/watch.ts";
@@ -119,7 +120,7 @@ export function startWatchWorld(
   };
 }
 
-/** HTTP without a network: the body of an answer fails when its request is aborted, as fetch does. */
+/** HTTP without a network. */
 function transportTo(
   server: FakeApiServer,
   { onSuspect }: { readonly onSuspect: () => void },
@@ -147,17 +148,11 @@ function transportTo(
       const response = await ask(request, signal);
       const { body } = response;
       if (!response.ok || body === null) throw await refused(response);
-      const controller = new AbortController();
-      const both = AbortSignal.any([signal, controller.signal]);
-      const reading = new TransformStream<Uint8Array, Uint8Array>();
-      const piping = body.pipeTo(reading.writable, { signal: both }).catch(() => {});
+      const pieces = readPieces(body, signal);
       return {
-        body: reading.readable,
+        read: () => pieces.read(),
         suspect: onSuspect,
-        async [Symbol.asyncDispose]() {
-          controller.abort();
-          await piping;
-        },
+        [Symbol.asyncDispose]: () => pieces[Symbol.asyncDispose](),
       };
     },
   };

@@ -1,0 +1,24 @@
+import { abortable } from "../../lib/abortable.ts";
+
+/** A body, read piece by piece. Dispose it to give up the rest and its connection. */
+export interface Pieces extends AsyncDisposable {
+  /** The next piece, null at the end; rejects with the signal's reason when it aborts. */
+  read(): Promise<Uint8Array | null>;
+}
+
+/**
+ * Reads `body` until `signal` aborts. The signal that fetch was given is not enough: in Deno 2.9.6 its
+ * tie to the body is lost with the next garbage collection, and whoever reads then waits for ever
+ * (measured: 20 of 20). Giving up the reader always works.
+ */
+export function readPieces(body: ReadableStream<Uint8Array>, signal: AbortSignal): Pieces {
+  const reader = body.getReader();
+  return {
+    async read() {
+      signal.throwIfAborted();
+      const { done, value } = await abortable(reader.read(), signal);
+      return done ? null : value;
+    },
+    [Symbol.asyncDispose]: () => reader.cancel().catch(() => {}),
+  };
+}
