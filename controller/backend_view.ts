@@ -1,3 +1,4 @@
+import { drainLeft } from "./drain.ts";
 import type { FailureLog } from "./failure_log.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Entry } from "./entry.ts";
@@ -48,7 +49,7 @@ export function backendView(deps: BackendViewDeps, name: BackendName): BackendVi
     drain: drain === null ? null : {
       ...noteView(drain),
       deadline: isoOrNull(drain.deadline),
-      remaining: used,
+      remaining: drainLeft(ledger, name, { hold: drain.hold, unknown }),
       hold: drain.hold,
     },
     overrides: { capacity: flagView(capacity), label: flagView(label) },

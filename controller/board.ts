@@ -13,6 +13,7 @@ import type { Ledger } from "./ledger.ts";
 import { type AssignmentId, type BackendName, BACKENDS } from "./model/ids.ts";
 import type { AuditQuery, HealthView, OperationQuery } from "./operating_views.ts";
 import { flagView } from "./backend_view.ts";
+import { type Operation, operationView } from "./operation.ts";
 import type { PhaseStatistics } from "./phases.ts";
 import type { Pool } from "./pool.ts";
 import type { QueueCounts } from "./queue.ts";
@@ -52,6 +53,11 @@ export interface BoardSources {
   operation?(id: string): Promise<OperationView | undefined>;
   /** Newest first. */
   operations?(query: OperationQuery): Promise<Page<OperationView>>;
+  /** Calls back with each change of an operation until the signal aborts. */
+  onOperation?(
+    listener: (old: Operation | null, now: Operation) => void,
+    signal: AbortSignal,
+  ): void;
   /** `VM_RUNNER_LABEL`; `vm` when not given. */
   readonly configuredVmLabel?: string;
   /** Whether the backend's label stands at Gitea now; null while that is not known. */
@@ -154,8 +160,17 @@ export function createBoard(deps: {
     health: () => from.health?.() ?? { selfTests: [], versions: [] },
     recheck: async (signal) => await from.recheck?.(signal),
     config: () => from.effectiveConfig,
-    subscribe: (listener, signal) =>
-      tellChanges({ ledger, backendView, enabled: from.enabled }, listener, signal),
+    subscribe(listener, signal) {
+      tellChanges({ ledger, backendView, enabled: from.enabled }, listener, signal);
+      from.onOperation?.((old, now) => {
+        const before = old === null ? null : operationView(old);
+        listener({ kind: "operation", old: before, new: operationView(now) });
+        // Flags are no change of the ledger.
+        const backend = from.enabled.find((name) => name === now.target);
+        if (backend === undefined || old?.state === now.state) return;
+        listener({ kind: "backend", old: null, new: backendView(backend) });
+      }, signal);
+    },
   };
 
   /** An assignment that an earlier process began: its events, then ours. */

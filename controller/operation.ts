@@ -1,7 +1,8 @@
 import type { Action } from "./action_kinds.ts";
 import type { Call } from "./backend.ts";
+import type { OperationQuery } from "./operating_views.ts";
 import { iso, isoOrNull } from "./view_of.ts";
-import type { OperationView } from "./views.ts";
+import type { OperationView, Page } from "./views.ts";
 
 /** What somebody may do here. */
 export type Role = "viewer" | "operator" | "admin";
@@ -56,6 +57,39 @@ export interface OperationStore {
   list(call: Call): Promise<readonly StoredOperation[]>;
   /** Removes it unless it was written again. */
   remove(stored: StoredOperation, call: Call): Promise<void>;
+}
+
+/**
+ * A page of operations, newest first. The cursor is the start and the id of the last of the page
+ * before. Throws a `RangeError` when it is none of ours.
+ */
+export function operationsPage(
+  newestFirst: readonly Operation[],
+  { target, state, cursor, limit }: OperationQuery,
+): Page<OperationView> {
+  const matching = newestFirst.filter((each) =>
+    (target === undefined || each.target.toLowerCase() === target.toLowerCase()) &&
+    (state === undefined || each.state === state)
+  );
+  const after = cursor === null ? null : readCursor(cursor);
+  const rest = after === null
+    ? matching
+    : matching.filter(({ startedAt, id }) =>
+      startedAt < after.startedAt || (startedAt === after.startedAt && id < after.id)
+    );
+  const items = rest.slice(0, limit);
+  const last = items.at(-1);
+  return {
+    items: items.map(operationView),
+    nextCursor: last !== undefined && rest.length > limit ? `${last.startedAt}_${last.id}` : null,
+    total: matching.length,
+  };
+}
+
+function readCursor(cursor: string): { readonly startedAt: number; readonly id: string } {
+  const match = /^([0-9]{1,16})_(op-[0-9a-f]{1,64})$/.exec(cursor);
+  if (match === null) throw new RangeError(`Read cursor: "${cursor}" is none of ours`);
+  return { startedAt: Number(match[1]), id: match[2] ?? "" };
 }
 
 /** An operation as pages and API show it. */

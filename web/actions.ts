@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import type { ActionOutcome } from "../controller/actions.ts";
+import { faultOfHeaders } from "./action_request.ts";
 import type { ActionRoute, RouteContext } from "./define.ts";
 import type { WebEnv } from "./env.ts";
 import { respondAbsent, respondFailed, type Site } from "./pages.ts";
@@ -16,6 +17,8 @@ export async function respondAction(
   site: Site,
 ): Promise<Response> {
   const { requestId } = context;
+  const fault = faultOfHeaders(context.headers);
+  if (fault !== null) return problem(400, { detail: fault, requestId });
   const wanted = route.form ? "application/x-www-form-urlencoded" : "application/json";
   const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase();
   if (type !== wanted) {
@@ -35,16 +38,30 @@ export async function respondAction(
 
 function respondJson(outcome: ActionOutcome, requestId: string): Response {
   switch (outcome.kind) {
-    case "done":
-      return Response.json(outcome.operation, { headers: { "cache-control": "no-store" } });
+    case "done": {
+      const { operation } = outcome;
+      const running = operation.state === "running";
+      return Response.json(operation, {
+        status: running ? 202 : 200,
+        headers: {
+          "cache-control": "no-store",
+          ...running ? { location: `/api/v1/operations/${operation.id}` } : {},
+        },
+      });
+    }
     case "absent":
       return problem(404, { detail: outcome.detail, requestId });
     case "conflict":
-      return problem(409, {
-        detail: outcome.detail,
+    case "stale": {
+      const { detail, current, operation } = outcome;
+      return problem(outcome.kind === "stale" ? 412 : 409, {
+        detail,
         requestId,
-        extra: { current: outcome.current },
+        extra: { current, operation: operation?.id ?? null },
       });
+    }
+    case "differs":
+      return problem(422, { detail: outcome.detail, requestId });
     case "unavailable":
       return problem(503, { detail: outcome.detail, requestId, headers: { "retry-after": "5" } });
     default:
@@ -52,6 +69,7 @@ function respondJson(outcome: ActionOutcome, requestId: string): Response {
   }
 }
 
+/** What was done, or could not be, has a row of its own: the form leads there. */
 function respondForm(
   outcome: ActionOutcome,
   c: Context<WebEnv>,
@@ -60,18 +78,23 @@ function respondForm(
 ): Promise<Response> | Response {
   switch (outcome.kind) {
     case "done":
-    case "conflict": // The page shows how things stand.
-      return new Response(null, {
-        status: 303,
-        headers: { location: page, "cache-control": "no-store" },
-      });
+      return leadTo(`/operations/${outcome.operation.id}`);
+    case "conflict":
+    case "stale":
+      return leadTo(outcome.operation === undefined ? page : `/operations/${outcome.operation.id}`);
     case "absent":
       return respondAbsent(c, context, site, outcome.detail);
+    case "differs":
+      return respondFailed(c, context, site, 422);
     case "unavailable":
       return respondFailed(c, context, site, 503);
     default:
       return outcome satisfies never;
   }
+}
+
+function leadTo(location: string): Response {
+  return new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
 }
 
 /** The body's text; undefined when it is too long. */

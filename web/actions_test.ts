@@ -1,43 +1,49 @@
 import assert from "node:assert/strict";
-import type { ActionOutcome, Actions } from "../controller/actions.ts";
+import type { Action } from "../controller/action_kinds.ts";
+import type { ActionOutcome, ActionRequest, Actions } from "../controller/actions.ts";
+import type { OperationView } from "../controller/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
+import { idOf } from "../tests/contract/queue_suite.ts";
 import { NO_ASSETS } from "./assets.ts";
 import { createWeb } from "./server.ts";
 
-const ID = "gitea-task-799";
+const ID = idOf(799);
 const API = `/api/v1/assignments/${ID}/retry`;
 const FORM = `/assignments/${ID}/retry`;
 
+function operationOf(over: Partial<OperationView> = {}): OperationView {
+  return {
+    id: "op-1",
+    action: "retry",
+    target: ID,
+    state: "done",
+    progress: { done: 1, total: 1 },
+    startedAt: "2027-01-15T08:00:00.000Z",
+    endedAt: "2027-01-15T08:00:00.000Z",
+    by: "alice",
+    note: "",
+    before: null,
+    after: null,
+    error: null,
+    ...over,
+  };
+}
+
 function setup(outcome?: ActionOutcome) {
   const clock = createFakeClock();
-  const calls: { readonly id: string; readonly note: string }[] = [];
+  const calls: { readonly action: Action; readonly request: ActionRequest }[] = [];
   const actions: Actions = {
-    retry(id, { note, requestId, by }) {
-      assert.ok(requestId !== "" && by !== "");
-      calls.push({ id, note });
-      const at = new Date(clock.now()).toISOString();
-      return Promise.resolve(
-        outcome ?? {
-          kind: "done",
-          operation: {
-            id: "op-1",
-            action: "retry",
-            target: id,
-            state: "done",
-            progress: { done: 1, total: 1 },
-            startedAt: at,
-            endedAt: at,
-            by,
-            note,
-            before: null,
-            after: null,
-            error: null,
-          },
-        },
-      );
+    act(action, request) {
+      assert.ok(request.requestId !== "" && request.actor.name !== "");
+      calls.push({ action, request });
+      const { note } = request;
+      return Promise.resolve(outcome ?? { kind: "done", operation: operationOf({ note }) });
     },
+    preview: () => undefined,
+    tagOf: (target) => target === ID || target === "pod" ? '"tag-1"' : null,
+    refused() {},
   };
   const web = createWeb({
     views: createFakeViews({ clock }, {}),
@@ -77,15 +83,17 @@ Deno.test("POST /api/v1/assignments/:id/retry answers with the operation", async
     "done",
     "disk is mounted again",
   ]);
-  assert.deepEqual(t.calls, [{ id: ID, note: "disk is mounted again" }]);
+  assert.deepEqual(t.calls.map(({ action, request }) => [action, request.note]), [
+    [{ kind: "retry", id: ID }, "disk is mounted again"],
+  ]);
 });
 
-Deno.test("POST of a form leads back to the job's page", async () => {
+Deno.test("POST of a form leads to the row of its operation", async () => {
   await using t = setup();
   const answer = await t.form({ origin: "null", "sec-fetch-site": "same-origin" }, "note=a+b");
   assert.equal(answer.status, 303);
-  assert.equal(answer.headers.get("location"), `/assignments/${ID}`);
-  assert.deepEqual(t.calls, [{ id: ID, note: "a b" }]);
+  assert.equal(answer.headers.get("location"), "/operations/op-1");
+  assert.equal(t.calls[0]?.request.note, "a b");
 });
 
 Deno.test("POST is refused with 403 when another site asks", async () => {
@@ -173,4 +181,141 @@ Deno.test("GET of an action is nothing", async () => {
   await using t = setup();
   const answer = await t.web.fetch(new Request(`http://localhost${API}`));
   assert.equal(answer.status, 404);
+});
+
+/** Path, body and the action that they ask for. */
+const ASKED: readonly (readonly [string, unknown, Action])[] = [
+  ["backends/pod/cordon", {}, { kind: "cordon", backend: "pod" }],
+  ["backends/pod/drain", {}, { kind: "drain", backend: "pod", hold: false, deadline: null }],
+  ["backends/pod/drain", { hold: true, deadlineSeconds: 90 }, {
+    kind: "drain",
+    backend: "pod",
+    hold: true,
+    deadline: { kind: "within", ms: 90_000 },
+  }],
+  ["backends/vm/drain", { deadline: "2027-01-15T10:00:00+02:00" }, {
+    kind: "drain",
+    backend: "vm",
+    hold: false,
+    deadline: { kind: "at", at: Date.UTC(2027, 0, 15, 8) },
+  }],
+  ["backends/pod/resume", {}, { kind: "resume", backend: "pod" }],
+  ["backends/pod/capacity", { capacity: 0 }, { kind: "capacity", backend: "pod", value: 0 }],
+  ["backends/pod/capacity", { capacity: null }, { kind: "capacity", backend: "pod", value: null }],
+  ["backends/vm/label", { label: "vm-dev" }, { kind: "label", backend: "vm", value: "vm-dev" }],
+  [`assignments/${ID}/cancel`, {}, { kind: "cancel", id: ID }],
+  [`assignments/${ID}/release`, { tier: "forced" }, { kind: "release", id: ID, tier: "forced" }],
+  [`assignments/${ID}/release`, { tier: "forget", confirm: ID }, {
+    kind: "release",
+    id: ID,
+    tier: "forget",
+  }],
+  ["operations/op-9/undo", {}, { kind: "undo", operation: "op-9" }],
+  ["leader/step-down", {}, { kind: "step-down" }],
+];
+
+Deno.test("POST of the API asks for the action that its path and body name", async () => {
+  await using t = setup();
+  for (const [path, body, action] of ASKED) {
+    const text = JSON.stringify({ note: "why", ...body as object });
+    const headers = {
+      "content-type": "application/json",
+      "idempotency-key": "key-1",
+      "if-match": '"tag-1"',
+    };
+    assert.equal((await t.post(`/api/v1/${path}`, text, headers)).status, 200, path);
+    const asked = t.calls.at(-1);
+    assert.deepEqual(asked?.action, action);
+    const { note, key, ifMatch } = asked?.request ?? {};
+    assert.deepEqual([note, key, ifMatch], ["why", "key-1", '"tag-1"']);
+  }
+});
+
+/** The same by forms. */
+const FORMS: readonly (readonly [string, string, Action])[] = [
+  ["backends/pod/cordon", "", { kind: "cordon", backend: "pod" }],
+  ["backends/pod/drain", "hold=on&minutes=2", {
+    kind: "drain",
+    backend: "pod",
+    hold: true,
+    deadline: { kind: "within", ms: 120_000 },
+  }],
+  ["backends/pod/drain", "minutes=", {
+    kind: "drain",
+    backend: "pod",
+    hold: false,
+    deadline: null,
+  }],
+  ["backends/pod/resume", "", { kind: "resume", backend: "pod" }],
+  ["backends/pod/capacity", "capacity=3", { kind: "capacity", backend: "pod", value: 3 }],
+  ["backends/pod/capacity", "capacity=", { kind: "capacity", backend: "pod", value: null }],
+  ["backends/vm/label", "label=vm", { kind: "label", backend: "vm", value: "vm" }],
+  [`assignments/${ID}/cancel`, "", { kind: "cancel", id: ID }],
+  [`assignments/${ID}/retry`, "", { kind: "retry", id: ID }],
+  [`assignments/${ID}/release`, "tier=graceful", { kind: "release", id: ID, tier: "graceful" }],
+  ["operations/op-9/undo", "", { kind: "undo", operation: "op-9" }],
+  ["leader/step-down", "", { kind: "step-down" }],
+];
+
+Deno.test("POST of a form asks for the same, with the key in it", async () => {
+  await using t = setup();
+  for (const [path, form, action] of FORMS) {
+    const text = `note=why&key=key-1&if_match=%22tag-1%22&${form}`;
+    const type = { "content-type": "application/x-www-form-urlencoded" };
+    const answer = await t.post(`/actions/${path}`, text, type);
+    assert.equal(answer.status, 303, path);
+    assert.equal(answer.headers.get("location"), "/operations/op-1");
+    const asked = t.calls.at(-1);
+    assert.deepEqual(asked?.action, action);
+    assert.deepEqual([asked?.request.key, asked?.request.ifMatch], ["key-1", '"tag-1"']);
+  }
+});
+
+Deno.test("POST refuses what does not fit together, and asks for nothing", async () => {
+  await using t = setup();
+  const json = async (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    (await t.post(`/api/v1/${path}`, JSON.stringify({ note: "", ...body as object }), {
+      "content-type": "application/json",
+      ...headers,
+    })).status;
+  const both = { deadline: "2027-01-15T08:00:00Z", deadlineSeconds: 5 };
+  assert.equal(await json("backends/pod/drain", both), 400);
+  assert.equal(await json("backends/pod/drain", { deadline: "tomorrow" }), 400);
+  assert.equal(await json("backends/pod/capacity", {}), 400);
+  assert.equal(await json("backends/pod/capacity", { capacity: -1 }), 400);
+  assert.equal(await json("backends/pod/capacity", { capacity: 1.5 }), 400);
+  assert.equal(await json("backends/vm/label", { label: "prod" }), 400);
+  assert.equal(await json("backends/tpu/cordon", {}), 404);
+  assert.equal(await json(`assignments/${ID}/release`, {}), 400, "no tier is preset");
+  assert.equal(await json(`assignments/${ID}/release`, { tier: "forget" }), 400);
+  assert.equal(await json(`assignments/${ID}/release`, { tier: "forget", confirm: "x" }), 400);
+  assert.equal(await json("backends/pod/cordon", {}, { "idempotency-key": "two words" }), 400);
+  assert.equal(await json("backends/pod/cordon", {}, { "idempotency-key": "x".repeat(256) }), 400);
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  assert.equal((await t.post(`/actions/assignments/${ID}/release`, "note=", form)).status, 400);
+  assert.equal((await t.post("/actions/backends/pod/capacity", "capacity=x", form)).status, 400);
+  assert.deepEqual(t.calls, []);
+});
+
+Deno.test("POST answers 202 with the place of an operation that goes on", async () => {
+  await using t = setup({ kind: "done", operation: operationOf({ state: "running" }) });
+  const answer = await t.json('{"note":""}');
+  assert.equal(answer.status, 202);
+  assert.equal(answer.headers.get("location"), "/api/v1/operations/op-1");
+});
+
+Deno.test("POST says 412 for a stale tag and 422 for a key of another action", async () => {
+  const operation = operationOf({ state: "failed", id: "op-7", error: "Look again" });
+  {
+    const current = { tag: '"tag-2"' };
+    await using t = setup({ kind: "stale", detail: "Look again", current, operation });
+    const answer = await t.json('{"note":""}');
+    assert.equal(answer.status, 412);
+    const body = await answer.json();
+    assert.deepEqual([body.current, body.operation], [current, "op-7"]);
+    assert.equal((await t.form()).headers.get("location"), "/operations/op-7");
+  }
+  await using t = setup({ kind: "differs", detail: "Use another Idempotency-Key" });
+  assert.equal((await t.json('{"note":""}')).status, 422);
+  assert.equal((await t.form({ accept: "text/html" })).status, 422);
 });

@@ -1,19 +1,31 @@
 import assert from "node:assert/strict";
+import type { Actions } from "../controller/actions.ts";
+import { previewRelease } from "../controller/release_preview.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { ROUTES } from "../routes/mod.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
+import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
 import { NO_ASSETS } from "./assets.ts";
 import { createWeb } from "./server.ts";
 
 // deno-lint-ignore no-explicit-any -- answers are looked into field by field
 type Json = any;
 
+const entry = createLedgerWorld().ledger.add(infoOf(799), { kind: "stored" }, 0);
+const fakeActions: Actions = {
+  act: () => Promise.resolve({ kind: "unavailable", detail: "Not in this test" }),
+  preview: (_, tier) => previewRelease(entry, tier),
+  tagOf: (target) => target === "vm" || target === "gitea-task-799" ? '"tag-1"' : null,
+  refused() {},
+};
+
 function setup(waiting = 0) {
   const clock = createFakeClock();
   const views = createFakeViews({ clock }, { waiting });
   const web = createWeb({
     views,
+    actions: fakeActions,
     clock,
     logger: silentLogger,
     version: "0.1.0",
@@ -31,6 +43,7 @@ function setup(waiting = 0) {
 const SAMPLES: Readonly<Record<string, string>> = {
   "api/v1/assignments/[id].ts": "/assignments/gitea-task-799",
   "api/v1/backends/[name].ts": "/backends/vm",
+  "api/v1/assignments/[id]/preview.ts": "/assignments/gitea-task-799/preview?tier=forced",
   "api/v1/operations/[id].ts": "/operations/op-1",
 };
 
@@ -190,4 +203,42 @@ Deno.test("GET /events tells the status every 5 s and ends with the server", asy
   await t[Symbol.asyncDispose]();
   assert.equal((await reader.read()).done, true);
   assert.equal(t.clock.pending, 0);
+});
+
+Deno.test("GET of a backend and of an assignment says what If-Match may name", async () => {
+  await using t = setup();
+  for (const path of ["/backends/vm", "/assignments/gitea-task-799"]) {
+    assert.equal((await t.get(path)).headers.get("etag"), '"tag-1"', path);
+  }
+  assert.equal((await t.get("/backends/pod")).headers.get("etag"), null);
+});
+
+Deno.test("openapi.json has every action with its body, its headers and what it may answer", async () => {
+  await using t = setup();
+  const document = await t.json("/openapi.json");
+  let actions = 0;
+  for (const route of Object.values(ROUTES)) {
+    if (route.kind !== "action" || route.form) continue;
+    actions++;
+    const post = document.paths[route.path.replace(/:(\w+)/, "{$1}")]?.post;
+    assert.ok(post.requestBody.content["application/json"].schema, route.path);
+    const headers = post.parameters.filter(({ in: where }: Json) => where === "header");
+    assert.deepEqual(headers.map(({ name }: Json) => name), ["idempotency-key", "if-match"]);
+    const codes = [
+      "200",
+      "202",
+      "400",
+      "403",
+      "404",
+      "409",
+      "412",
+      "413",
+      "415",
+      "421",
+      "422",
+      "503",
+    ];
+    assert.deepEqual(Object.keys(post.responses), codes);
+  }
+  assert.equal(actions, 10);
 });

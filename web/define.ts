@@ -3,12 +3,15 @@ import { type ComponentChild, type FunctionComponent, h } from "preact";
 import type { IslandName } from "../components/islands.ts";
 import type { Lang } from "../components/lang.ts";
 import type { ActionOutcome, Actions } from "../controller/actions.ts";
+import type { Actor } from "../controller/operation.ts";
 import type { Page, Views } from "../controller/views.ts";
 
 /** What a handler may use. */
 export interface RouteContext {
   readonly views: Views;
   readonly actions: Actions;
+  /** Who asks. */
+  readonly actor: Actor;
   /** Aborts when the server ends: an action goes on although its caller has gone. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
@@ -144,7 +147,13 @@ export interface ActionSpec<P extends z.ZodObject, B extends z.ZodType> {
   act(
     context: RouteContext,
     input: { readonly params: z.output<P>; readonly body: z.output<B> },
-  ): Promise<ActionOutcome>;
+  ): Promise<ActionOutcome | BadInput>;
+}
+
+/** The parts of an input do not fit together. */
+export interface BadInput {
+  readonly kind: "bad";
+  readonly detail: string;
 }
 
 /** An action with its types closed in. */
@@ -160,7 +169,7 @@ export interface ActionRoute {
   act(
     context: RouteContext,
     raw: { readonly params: Readonly<Record<string, string>>; readonly body: unknown },
-  ): Promise<ActionOutcome | { readonly kind: "bad"; readonly detail: string }>;
+  ): Promise<ActionOutcome | BadInput>;
 }
 
 /** One entry of routes/mod.ts. */

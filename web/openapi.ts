@@ -1,6 +1,7 @@
 import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
 import type { ActionRoute, ApiRoute, Route } from "./define.ts";
 import { operationSchema, problemSchema } from "./schemas.ts";
+import { actionHeaders, conflictSchema } from "./schemas_actions.ts";
 
 /** The OpenAPI 3.1 document of the API routes, made of the schemas of their queries and answers. */
 export function documentOf(routes: readonly Route[], version: string): unknown {
@@ -37,6 +38,7 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
 }
 
 const PROBLEM = { "application/problem+json": { schema: problemSchema } };
+const CONFLICT = { "application/problem+json": { schema: conflictSchema } };
 
 function describeAction(route: ActionRoute) {
   return createRoute({
@@ -45,15 +47,25 @@ function describeAction(route: ActionRoute) {
     summary: route.summary,
     request: {
       params: route.params,
+      headers: actionHeaders,
       body: { required: true, content: { "application/json": { schema: route.body } } },
     },
     responses: {
       200: { description: "Done", content: { "application/json": { schema: operationSchema } } },
-      400: { description: "The body does not fit", content: PROBLEM },
+      202: {
+        description: "Begun; `Location` is the operation, which tells how far it is",
+        content: { "application/json": { schema: operationSchema } },
+      },
+      400: { description: "The body or a header does not fit", content: PROBLEM },
       403: { description: "Another site asked", content: PROBLEM },
       404: { description: "No such target", content: PROBLEM },
-      409: { description: "It does not fit to how things stand: `current`", content: PROBLEM },
-      503: { description: "Not now, or not here", content: PROBLEM },
+      409: { description: "It does not fit to how things stand: `current`", content: CONFLICT },
+      412: { description: "It has changed since you looked: `current`", content: CONFLICT },
+      413: { description: "The body is too long", content: PROBLEM },
+      415: { description: "The body is no JSON", content: PROBLEM },
+      421: { description: "The host is not one of ours", content: PROBLEM },
+      422: { description: "The `Idempotency-Key` was used for something else", content: PROBLEM },
+      503: { description: "Not now, or not here: nothing was done", content: PROBLEM },
     },
   });
 }
@@ -61,6 +73,8 @@ function describeAction(route: ActionRoute) {
 function describe(route: ApiRoute) {
   const problems = {
     400: { description: "The query does not fit", content: PROBLEM },
+    403: { description: "Another site's script asked", content: PROBLEM },
+    421: { description: "The host is not one of ours", content: PROBLEM },
     ...(route.absent === null ? {} : { 404: { description: route.absent, content: PROBLEM } }),
   };
   return createRoute({

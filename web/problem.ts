@@ -14,9 +14,11 @@ const TITLES: Readonly<Record<number, string>> = {
   404: "Not found",
   405: "Method not allowed",
   409: "Conflict",
+  412: "Precondition failed",
   413: "Content too large",
   415: "Unsupported media type",
   421: "Misdirected request",
+  422: "Unprocessable content",
   500: "Internal error",
   503: "Unavailable",
 };

@@ -36,14 +36,40 @@ export const executorQuery = pageQuery.extend({
     .openapi({ type: "boolean" }),
 });
 
+const exact = z.string().min(1).max(200).optional();
+
+/** Filters of the list of operations. */
+export const operationQuery = pageQuery.extend({
+  target: exact.openapi({ description: "A backend, an assignment, or leader" }),
+  state: z.enum(["running", "done", "failed", "undone"]).optional(),
+});
+
+/** Filters of the audit; texts are compared whole and without case. */
+export const auditQuery = pageQuery.extend({
+  actor: exact,
+  action: exact,
+  target: exact,
+  result: z.enum(["done", "refused", "failed"]).optional(),
+});
+
+/** Filters of the history. */
+export const historyQuery = pageQuery.extend({
+  backend: backendNameSchema.optional(),
+  event: exact,
+  assignment: assignmentIdSchema.optional(),
+});
+
+/** A query without the filters that were not given. */
+export function given<T extends Readonly<Record<string, unknown>>>(query: T): Given<T> {
+  const entries = Object.entries(query).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Given<T>;
+}
+
+/** `T` whose optional members are absent rather than undefined. */
+type Given<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
 /** `:id` of an assignment. */
 export const assignmentParams = z.object({ id: assignmentIdSchema });
-/** Why somebody does something. */
-export const noteBody = z.object({
-  note: z.string().max(500).openapi({ description: "Why; it goes into the log" }),
-});
-/** The same from a form, which may leave it out. */
-export const noteForm = z.object({ note: z.string().max(500).default("") });
 /** `:name` of a backend. */
 export const backendParams = z.object({ name: backendNameSchema });
 /** `:id` of an operation. */

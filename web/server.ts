@@ -3,6 +3,7 @@ import { HEALTH_ROUTES, ROUTES } from "../routes/mod.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Actions } from "../controller/actions.ts";
+import type { Actor } from "../controller/operation.ts";
 import type { Views } from "../controller/views.ts";
 import { respondAction } from "./actions.ts";
 import { respondApi } from "./api.ts";
@@ -74,6 +75,7 @@ export function createWeb(deps: WebDeps): Web {
   const contextOf = (c: Context<WebEnv>): RouteContext => ({
     views,
     actions: deps.actions ?? NO_ACTIONS,
+    actor: LOCAL,
     signal: stop.signal,
     now: clock.now(),
     url: new URL(c.req.url),
@@ -168,9 +170,14 @@ export function createHealth(
 }
 
 const NO_ACTIONS: Actions = {
-  retry: () =>
-    Promise.resolve({ kind: "unavailable", detail: "Ask the leader: nothing acts here" }),
+  act: () => Promise.resolve({ kind: "unavailable", detail: "Ask the leader: nothing acts here" }),
+  preview: () => undefined,
+  tagOf: () => null,
+  refused() {},
 };
+
+/** Without sign-in only this machine is listened to. */
+const LOCAL: Actor = { name: "operator on this machine", role: "admin" };
 
 function finish(c: Context<WebEnv>): void {
   secure(c.res.headers, c.get("nonce"));

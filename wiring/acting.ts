@@ -17,6 +17,7 @@ import type { Surroundings } from "./controller.ts";
 import { useApiToken } from "./gitea_rest.ts";
 import { createLaunch } from "./launch.ts";
 import type { Leading } from "./leading.ts";
+import { createOperating, type Operating } from "./operating.ts";
 import { createOwnership } from "./ownership.ts";
 import type { Parts } from "./parts.ts";
 import { createPlace } from "./place.ts";
@@ -26,6 +27,7 @@ export interface Acting extends AsyncDisposable {
   readonly engine: Engine;
   readonly scheduler: Scheduler;
   readonly statistics: PhaseStatistics;
+  readonly operating: Operating;
   /**
    * Takes over, then works until aborted; resolves when fetches in flight are stored and, in the
    * embedded profile, executors have ended. Nothing but such a store is done after the lead was lost.
@@ -119,6 +121,20 @@ export async function startActing(
     place: createPlace(codec, { trustDomain, defaultBackend }),
   });
 
+  const operating = setup.use(createOperating({
+    engine,
+    labels,
+    scheduler,
+    enabled,
+    config,
+    nats: connections.nats,
+    clock,
+    logger,
+    random,
+    resign: leading.resign,
+    guard,
+  }));
+
   /** Executors end while the scheduler lets its last fetches finish: neither needs the other. */
   const serve = async (stop: AbortSignal) => {
     await engine.run(stop);
@@ -133,8 +149,10 @@ export async function startActing(
     engine,
     scheduler,
     statistics,
+    operating,
     async run(stop) {
       await engine.takeOver(stop);
+      await operating.actions.start(stop);
       // Executors must find the next leader, not one that can do nothing for them any more.
       const closing = Promise.withResolvers<void>();
       lost.addEventListener("abort", () => closeFacade().then(closing.resolve, closing.reject), {

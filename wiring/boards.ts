@@ -1,9 +1,13 @@
+import { type AuditLog, auditPage } from "../controller/audit.ts";
 import { createBoard } from "../controller/board.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { StoredEntry } from "../controller/journal.ts";
 import { createLedger } from "../controller/ledger.ts";
 import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
 import type { AssignmentId, BackendName } from "../controller/model/ids.ts";
+import type { AuditQuery } from "../controller/operating_views.ts";
+import { operationsPage, operationView } from "../controller/operation.ts";
+import type { Operations } from "../controller/operations.ts";
 import { createPhaseStatistics } from "../controller/phases.ts";
 import { createPool } from "../controller/pool.ts";
 import { NO_FLAGS } from "../controller/records.ts";
@@ -25,7 +29,7 @@ const READ_EVENTS_MS = 2_000;
 
 /** The pages of the leader. */
 export function showActing(
-  { engine, scheduler, statistics }: Acting,
+  { engine, scheduler, statistics, operating }: Acting,
   around: Surroundings & { readonly connections: Connections; readonly counts: QueueWatch },
 ): Views {
   const { config, clock, sources } = around;
@@ -48,8 +52,29 @@ export function showActing(
       ready: engine.ready,
       nextFetchAt: scheduler.nextFetchAt,
       readEvents: (query) => readEvents(around, query),
+      audit: (query) => readAudit(operating.audit, clock, query),
+      operation: (id) => Promise.resolve(findOperation(operating.operations, id)),
+      operations: (query) => Promise.try(() => operationsPage(operating.operations.list(), query)),
+      onOperation: operating.operations.subscribe,
+      configuredVmLabel: config.vmLabel,
+      declared: (name) => {
+        const declared = scheduler.declared();
+        const label = labelOf(config, name, engine.flags(name).label?.value);
+        return declared === null ? null : declared.labels.includes(label);
+      },
     },
   });
+}
+
+/** What operators did. A page must not wait for a server that is away. */
+async function readAudit(audit: Pick<AuditLog, "read">, clock: Clock, query: AuditQuery) {
+  using patience = clock.timeout(READ_EVENTS_MS);
+  return auditPage(await audit.read(patience), query);
+}
+
+function findOperation(operations: Operations, id: string) {
+  const found = operations.get(id);
+  return found === undefined ? undefined : operationView(found);
 }
 
 /** Entries of the events stream. A page must not wait for a server that is away. */

@@ -1,4 +1,3 @@
-import { createActions } from "../controller/actions.ts";
 import type { Config } from "../controller/config/config.ts";
 import { type BackendName, BACKENDS } from "../controller/model/ids.ts";
 import type { Recorder } from "../controller/recorder.ts";
@@ -53,10 +52,10 @@ export async function startController(
   signal: AbortSignal,
 ): Promise<Controller> {
   await using stack = new AsyncDisposableStack();
-  const { config, views, actions, clock, logger, sources } = around;
+  const { config, views, actions, clock, sources } = around;
   const connections = await connect(parts, { ...around, stack }, signal);
   const leading = createLeading(parts, connections, { ...around, stack });
-  const { leadership, lost } = leading;
+  const { leadership, lost, resigned } = leading;
   const label = parts.label?.(leading.guard);
   views.become(emptyBoard({
     ...around,
@@ -67,14 +66,14 @@ export async function startController(
     await using acting = await startActing(parts, { ...around, connections, leading }, stop);
     const counts = sources.countQueue(connections.queue, enabledBackends(config));
     views.become(showActing(acting, { ...around, connections, counts }));
-    actions.become(createActions({ engine: acting.engine, clock, logger }));
+    actions.become(acting.operating.actions);
     await Promise.all([acting.run(stop), counts.run(stop), label?.keep(stop)]);
   };
 
   const owned = stack.move();
   return {
     async run(stop) {
-      const either = AbortSignal.any([stop, lost]);
+      const either = AbortSignal.any([stop, lost, resigned]);
       // One that an earlier process of this Pod has left would lead executors astray.
       await label?.clear(either);
       await leadership.acquire(either);
@@ -85,6 +84,7 @@ export async function startController(
         lead(either).finally(() => ended.abort()),
       ]);
       lost.throwIfAborted();
+      resigned.throwIfAborted();
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

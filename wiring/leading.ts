@@ -24,6 +24,10 @@ export interface Leading {
   guard(): void;
   /** Tells that another leads. */
   fence(detail: string): void;
+  /** Aborts when this process is to give the lead away in order, with {@link LeadershipLost}. */
+  readonly resigned: AbortSignal;
+  /** Gives it away: what acts is stopped as for a clean stop, then another replica may lead. */
+  resign(detail: string): void;
 }
 
 /** Who decides about the lead, by configuration: a Lease, or a key beside the records. */
@@ -34,6 +38,7 @@ export function createLeading(
 ): Leading {
   const { clock, logger, sources, stack, config } = around;
   const fenced = new AbortController();
+  const resigned = new AbortController();
   const fence = (detail: string) => {
     if (fenced.signal.aborted) return;
     fenced.abort(new LeadershipLost(detail));
@@ -62,5 +67,7 @@ export function createLeading(
       leadership.check();
     },
     fence,
+    resigned: resigned.signal,
+    resign: (detail) => resigned.abort(new LeadershipLost(detail)),
   };
 }

@@ -32,7 +32,7 @@ export function openPages(deps: {
 }): Pages {
   const { config, version, clock, logger, sources } = deps;
   const views = createLateViews(emptyBoard(deps));
-  const actions = createLateActions(views.leader);
+  const actions = createLateActions(views.leader, logger);
   const metrics = createMetrics({ views, clock, logger });
   const readiness = () => readinessOf(views, sources);
   const stack = new AsyncDisposableStack();

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { createActions } from "../../controller/actions.ts";
 import type { Engine } from "../../controller/engine.ts";
-import { silentLogger } from "../../lib/logger.ts";
-import { createWorld, type World, type WorldOptions } from "../support/engine_world.ts";
-
-const call = { signal: new AbortController().signal };
-const request = { by: "local", note: "repaired", requestId: "r" };
+import { operate } from "../support/operating.ts";
+import {
+  type Controller,
+  createWorld,
+  type World,
+  type WorldOptions,
+} from "../support/engine_world.ts";
 
 /** Task 1 is parked: its first five executors ended before the claim. */
 async function parked(world: World) {
@@ -15,12 +16,22 @@ async function parked(world: World) {
   const controller = await world.start();
   await world.submit(1);
   await world.until("parking", () => isParked(world, controller.engine), 120_000);
-  const actions = createActions({
-    engine: controller.engine,
-    clock: world.clock,
-    logger: silentLogger,
+  return { ...controller, ...retrying(world, controller) };
+}
+
+/** How an operator retries on this controller. */
+function retrying(world: World, controller: Controller) {
+  const operating = operate(world, controller.engine, {
+    guard() {
+      if (controller.dead) throw new Error("This controller must not act any more");
+    },
   });
-  return { ...controller, actions };
+  world.onEnd(() => operating[Symbol.asyncDispose]());
+  return {
+    operating,
+    retry: (task: number) =>
+      operating.act({ kind: "retry", id: world.id(task) }, { note: "repaired" }),
+  };
 }
 
 function isParked(world: World, engine: Engine): boolean {
@@ -33,10 +44,10 @@ const open = (options: WorldOptions = { capacity: 1 }) => createWorld(options);
 
 Deno.test("retry() tries a parked job at once, and the old message is gone", async () => {
   await using world = await open();
-  const { actions, engine } = await parked(world);
+  const { retry, engine } = await parked(world);
   await world.clock.advance(5_000);
   const at = world.clock.now();
-  const outcome = await actions.retry(world.id(1), request, call);
+  const outcome = await retry(1);
   assert.ok(outcome.kind === "done");
   assert.deepEqual(
     [outcome.operation.state, outcome.operation.target, outcome.operation.note],
@@ -53,10 +64,10 @@ Deno.test("retry() tries a parked job at once, and the old message is gone", asy
 
 Deno.test("retry() that fails again is parked again, and may be retried again", async () => {
   await using world = await open();
-  const { actions, engine } = await parked(world);
+  const { retry, engine } = await parked(world);
   world.plan = (_, attempt) => ({ fate: attempt <= 7 ? "ends_before_claim" : "well" });
   for (let time = 2; time <= 3; time++) {
-    assert.equal((await actions.retry(world.id(1), request, call)).kind, "done");
+    assert.equal((await retry(1)).kind, "done");
     await world.until(
       `parking ${time}`,
       () =>
@@ -65,47 +76,48 @@ Deno.test("retry() that fails again is parked again, and may be retried again", 
       120_000,
     );
   }
-  assert.equal((await actions.retry(world.id(1), request, call)).kind, "done");
+  assert.equal((await retry(1)).kind, "done");
   await world.cleaned(1, 30_000);
   world.assertClean();
 });
 
 Deno.test("retry() refuses what is not parked, and says what it is", async () => {
   await using world = await open();
-  const { actions } = await parked(world);
+  const { retry } = await parked(world);
   const [first, second] = await Promise.all([
-    actions.retry(world.id(1), request, call),
-    actions.retry(world.id(1), request, call),
+    retry(1),
+    retry(1),
   ]);
   assert.deepEqual([first?.kind, second?.kind].sort(), ["conflict", "done"]);
   await world.cleaned(1, 30_000);
-  const late = await actions.retry(world.id(1), request, call);
+  const late = await retry(1);
   assert.ok(late.kind === "conflict");
-  assert.equal(late.current?.state, "cleaned");
+  assert.partialDeepStrictEqual(late.current, { state: "cleaned" });
   assert.match(late.detail, /Retry only what is parked: "gitea-task-1" is cleaned/);
-  assert.equal((await actions.retry(world.id(9), request, call)).kind, "absent");
+  assert.equal((await retry(9)).kind, "absent");
   world.assertClean();
 });
 
-Deno.test("retry() gives up when NATS is away, and the job comes by itself", async () => {
+Deno.test("retry() that NATS is away for is a running operation, and holds when it is back", async () => {
   await using world = await open();
-  const { actions } = await parked(world);
+  const { retry, operating } = await parked(world);
   world.queue.faults.away = true;
-  const answer = actions.retry(world.id(1), request, call);
-  await world.clock.advance(11_000);
-  assert.equal((await answer).kind, "unavailable");
+  const outcome = await retry(1);
+  assert.ok(outcome.kind === "done");
+  assert.equal(outcome.operation.state, "running");
   world.queue.faults.away = false;
   world.queue.wake();
-  await world.cleaned(1, 400_000);
+  await world.cleaned(1, 30_000);
+  assert.equal(operating.operations.get(outcome.operation.id)?.state, "done");
   world.assertClean();
 });
 
 for (const calls of [1, 2, 3, 4]) {
   Deno.test(`retry() that the controller does not survive loses nothing, killed after ${calls} calls`, async () => {
     await using world = await open();
-    const { actions, killAfter, kill } = await parked(world);
+    const { retry, killAfter, kill } = await parked(world);
     killAfter(calls);
-    await actions.retry(world.id(1), request, call).catch(() => {});
+    await retry(1).catch(() => {});
     kill();
     await world.start();
     await world.cleaned(1, 400_000);
@@ -118,10 +130,11 @@ Deno.test("retry() of one that was parked before a restart works without its old
   await using world = await open();
   const { kill } = await parked(world);
   kill();
-  const { engine } = await world.start();
+  const controller = await world.start();
+  const { engine } = controller;
   await world.until("recovery", () => engine.ledger.get(world.id(1))?.state.kind === "parked");
-  const actions = createActions({ engine, clock: world.clock, logger: silentLogger });
-  assert.equal((await actions.retry(world.id(1), request, call)).kind, "done");
+  const { retry } = retrying(world, controller);
+  assert.equal((await retry(1)).kind, "done");
   await world.cleaned(1, 30_000);
   world.assertClean();
 });

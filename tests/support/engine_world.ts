@@ -94,6 +94,8 @@ export interface World extends AsyncDisposable {
   cleaned(task: number, limitMs?: number): Promise<void>;
   /** Nothing is left: no executor, no message, no record, all slots free, every task ended. */
   assertClean(): void;
+  /** Called when the world ends, before its controllers do. */
+  onEnd(end: () => PromiseLike<void>): void;
   /** Events of one assignment in order. */
   events(task: number): string[];
   id(task: number): AssignmentId;
@@ -131,6 +133,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const handed = new Map<string, Set<string>>();
   const runs = new Map<string, number>();
   const attempts = new Map<string, number>();
+  const ends: (() => PromiseLike<void>)[] = [];
   const controllers: { end(): Promise<void> }[] = [];
   let facade: FakeFacade = NO_FACADE;
   let sequence = 0;
@@ -333,8 +336,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     events: (task) => journal.filter((e) => e.assignment === world.id(task)).map((e) => e.event),
     id: idOf,
+    onEnd: (end) => void ends.push(end),
     executor: (task) => executorName(instance, idOf(task)),
     async [Symbol.asyncDispose]() {
+      for (const end of ends) await end();
       for (const controller of controllers) await controller.end();
       await programs[Symbol.asyncDispose]();
     },

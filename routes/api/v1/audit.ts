@@ -1,5 +1,5 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
-import { noInput, pageOf, pageQuery } from "../../../web/query.ts";
+import { auditQuery, given, noInput, pageOf } from "../../../web/query.ts";
 import { auditSchema } from "../../../web/schemas.ts";
 
 /** Who did what, newest first. */
@@ -7,7 +7,7 @@ export default defineApi({
   path: "/api/v1/audit",
   summary: "Who did what, newest first",
   params: noInput,
-  query: pageQuery,
+  query: auditQuery,
   response: pageOf(auditSchema),
-  handler: ({ views, url }, { query }) => foundPage(url, () => views.audit(query)),
+  handler: ({ views, url }, { query }) => foundPage(url, () => views.audit(given(query))),
 });

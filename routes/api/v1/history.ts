@@ -1,5 +1,5 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
-import { noInput, pageOf, pageQuery } from "../../../web/query.ts";
+import { given, historyQuery, noInput, pageOf } from "../../../web/query.ts";
 import { historySchema } from "../../../web/schemas.ts";
 
 /** What happened to all assignments, newest first. */
@@ -7,7 +7,7 @@ export default defineApi({
   path: "/api/v1/history",
   summary: "What happened to all assignments, newest first",
   params: noInput,
-  query: pageQuery,
+  query: historyQuery,
   response: pageOf(historySchema),
-  handler: ({ views, url }, { query }) => foundPage(url, () => views.history(query)),
+  handler: ({ views, url }, { query }) => foundPage(url, () => views.history(given(query))),
 });

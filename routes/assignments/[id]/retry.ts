@@ -1,13 +1,14 @@
+import { plainForm } from "../../../web/action_bodies.ts";
+import { take } from "../../../web/action_routes.ts";
 import { defineAction } from "../../../web/define.ts";
-import { assignmentParams, noteForm } from "../../../web/query.ts";
+import { assignmentParams } from "../../../web/query.ts";
 
 /** The button of the job's page. */
 export default defineAction({
   path: "/assignments/:id/retry",
   summary: "Try a parked assignment now",
   params: assignmentParams,
-  body: noteForm,
+  body: plainForm,
   page: ({ id }) => `/assignments/${id}`,
-  act: ({ actions, requestId, signal }, { params: { id }, body: { note } }) =>
-    actions.retry(id, { by: "local", note, requestId }, { signal }),
+  act: (context, { params: { id }, body }) => take(context, { kind: "retry", id }, body),
 });

@@ -10,10 +10,11 @@ export default defineApi({
   query: noInput,
   response: assignmentDetailSchema,
   absent: "No such assignment, or older than the events stream",
-  async handler({ views }, { params: { id } }) {
+  async handler({ views, actions }, { params: { id } }) {
     const data = await views.assignment(id);
+    const etag = actions.tagOf(id);
     return data === undefined
       ? { kind: "absent", detail: `Look for another assignment: "${id}" is not known (any more)` }
-      : { kind: "found", data };
+      : { kind: "found", data, headers: etag === null ? {} : { etag } };
   },
 });

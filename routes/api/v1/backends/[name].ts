@@ -10,15 +10,16 @@ export default defineApi({
   query: noInput,
   response: backendSchema,
   absent: "No such backend, or not enabled here",
-  handler({ views }, { params: { name } }) {
+  handler({ views, actions }, { params: { name } }) {
     const data = views.backend(name);
+    const etag = actions.tagOf(name);
     return Promise.resolve(
       data === undefined
         ? {
           kind: "absent",
           detail: `Enable the backend in COMPONENTS: "${name}" does not run here`,
         }
-        : { kind: "found", data },
+        : { kind: "found", data, headers: etag === null ? {} : { etag } },
     );
   },
 });

@@ -1,13 +1,14 @@
+import { noteBody } from "../../../../../web/action_bodies.ts";
+import { take } from "../../../../../web/action_routes.ts";
 import { defineAction } from "../../../../../web/define.ts";
-import { assignmentParams, noteBody } from "../../../../../web/query.ts";
+import { assignmentParams } from "../../../../../web/query.ts";
 
-/** Tries a parked assignment now. */
+/** Try a parked assignment now. */
 export default defineAction({
   path: "/api/v1/assignments/:id/retry",
   summary: "Try a parked assignment now",
   params: assignmentParams,
   body: noteBody,
   page: null,
-  act: ({ actions, requestId, signal }, { params: { id }, body: { note } }) =>
-    actions.retry(id, { by: "local", note, requestId }, { signal }),
+  act: (context, { params: { id }, body }) => take(context, { kind: "retry", id }, body),
 });

@@ -1,0 +1,19 @@
+import { assignmentForm, assignmentFormParams } from "../../../../web/action_bodies.ts";
+import { take, takeRelease } from "../../../../web/action_routes.ts";
+import { defineAction } from "../../../../web/define.ts";
+
+/** Forms of a job's page. */
+export default defineAction({
+  path: "/actions/assignments/:id/:kind",
+  summary: "Cancel, retry or give up a job",
+  params: assignmentFormParams,
+  body: assignmentForm,
+  page: ({ id }) => `/assignments/${id}`,
+  act(context, { params: { id, kind }, body }) {
+    if (kind !== "release") return take(context, { kind, id }, body);
+    const { tier } = body;
+    return tier === undefined
+      ? Promise.resolve({ kind: "bad", detail: `Correct "tier": choose how to give it up` })
+      : takeRelease(context, id, { ...body, tier });
+  },
+});

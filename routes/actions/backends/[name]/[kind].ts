@@ -1,0 +1,13 @@
+import { backendForm, backendFormParams } from "../../../../web/action_bodies.ts";
+import { backendFormAction, take } from "../../../../web/action_routes.ts";
+import { defineAction } from "../../../../web/define.ts";
+
+/** Forms of a backend's page. */
+export default defineAction({
+  path: "/actions/backends/:name/:kind",
+  summary: "Change what is taken for a backend",
+  params: backendFormParams,
+  body: backendForm,
+  page: ({ name }) => `/backends/${name}`,
+  act: (context, { params, body }) => take(context, backendFormAction(params, body), body),
+});

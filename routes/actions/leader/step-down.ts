@@ -1,0 +1,14 @@
+import { plainForm } from "../../../web/action_bodies.ts";
+import { take } from "../../../web/action_routes.ts";
+import { defineAction } from "../../../web/define.ts";
+import { noInput } from "../../../web/query.ts";
+
+/** The form of the leader's page. */
+export default defineAction({
+  path: "/actions/leader/step-down",
+  summary: "Let another replica lead",
+  params: noInput,
+  body: plainForm,
+  page: () => "/leader",
+  act: (context, { body }) => take(context, { kind: "step-down" }, body),
+});

@@ -1,0 +1,15 @@
+import { plainForm } from "../../../../web/action_bodies.ts";
+import { take } from "../../../../web/action_routes.ts";
+import { defineAction } from "../../../../web/define.ts";
+import { operationParams } from "../../../../web/query.ts";
+
+/** The button of a drain's row. */
+export default defineAction({
+  path: "/actions/operations/:id/undo",
+  summary: "Put back what a drain has set",
+  params: operationParams,
+  body: plainForm,
+  page: ({ id }) => `/operations/${encodeURIComponent(id)}`,
+  act: (context, { params: { id: operation }, body }) =>
+    take(context, { kind: "undo", operation }, body),
+});

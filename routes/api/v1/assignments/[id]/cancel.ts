@@ -1,0 +1,14 @@
+import { noteBody } from "../../../../../web/action_bodies.ts";
+import { take } from "../../../../../web/action_routes.ts";
+import { defineAction } from "../../../../../web/define.ts";
+import { assignmentParams } from "../../../../../web/query.ts";
+
+/** Cancel a job: at once before it runs, else by telling its runner. */
+export default defineAction({
+  path: "/api/v1/assignments/:id/cancel",
+  summary: "Cancel a job: at once before it runs, else by telling its runner",
+  params: assignmentParams,
+  body: noteBody,
+  page: null,
+  act: (context, { params: { id }, body }) => take(context, { kind: "cancel", id }, body),
+});

@@ -1,0 +1,15 @@
+import { capacityBody } from "../../../../../web/action_bodies.ts";
+import { take } from "../../../../../web/action_routes.ts";
+import { defineAction } from "../../../../../web/define.ts";
+import { backendParams } from "../../../../../web/query.ts";
+
+/** Set the slots of a backend in place of the configuration. */
+export default defineAction({
+  path: "/api/v1/backends/:name/capacity",
+  summary: "Set the slots of a backend in place of the configuration",
+  params: backendParams,
+  body: capacityBody,
+  page: null,
+  act: (context, { params: { name: backend }, body }) =>
+    take(context, { kind: "capacity", backend, value: body.capacity }, body),
+});

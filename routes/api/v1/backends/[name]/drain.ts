@@ -1,0 +1,18 @@
+import { drainBody } from "../../../../../web/action_bodies.ts";
+import { deadlineOf, take } from "../../../../../web/action_routes.ts";
+import { defineAction } from "../../../../../web/define.ts";
+import { backendParams } from "../../../../../web/query.ts";
+
+/** Take nothing new for a backend and wait until nothing runs. */
+export default defineAction({
+  path: "/api/v1/backends/:name/drain",
+  summary: "Take nothing new for a backend and wait until nothing runs",
+  params: backendParams,
+  body: drainBody,
+  page: null,
+  act: (context, { params: { name: backend }, body }) => {
+    const { hold } = body;
+    const deadline = deadlineOf(body.deadline, body.deadlineSeconds);
+    return take(context, { kind: "drain", backend, hold, deadline }, body);
+  },
+});

@@ -1,0 +1,15 @@
+import { labelBody } from "../../../../../web/action_bodies.ts";
+import { take } from "../../../../../web/action_routes.ts";
+import { defineAction } from "../../../../../web/define.ts";
+import { backendParams } from "../../../../../web/query.ts";
+
+/** Offer the vm backend under its canary label, or under its own. */
+export default defineAction({
+  path: "/api/v1/backends/:name/label",
+  summary: "Offer the vm backend under its canary label, or under its own",
+  params: backendParams,
+  body: labelBody,
+  page: null,
+  act: (context, { params: { name: backend }, body }) =>
+    take(context, { kind: "label", backend, value: body.label }, body),
+});

@@ -1,0 +1,15 @@
+import { noteBody } from "../../../../../web/action_bodies.ts";
+import { take } from "../../../../../web/action_routes.ts";
+import { defineAction } from "../../../../../web/define.ts";
+import { backendParams } from "../../../../../web/query.ts";
+
+/** Lift cordon and drain of a backend, and fetch at once. */
+export default defineAction({
+  path: "/api/v1/backends/:name/resume",
+  summary: "Lift cordon and drain of a backend, and fetch at once",
+  params: backendParams,
+  body: noteBody,
+  page: null,
+  act: (context, { params: { name: backend }, body }) =>
+    take(context, { kind: "resume", backend }, body),
+});

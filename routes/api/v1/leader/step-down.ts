@@ -1,0 +1,14 @@
+import { noteBody } from "../../../../web/action_bodies.ts";
+import { take } from "../../../../web/action_routes.ts";
+import { defineAction } from "../../../../web/define.ts";
+import { noInput } from "../../../../web/query.ts";
+
+/** Let another replica lead; this process ends and is started again. */
+export default defineAction({
+  path: "/api/v1/leader/step-down",
+  summary: "Let another replica lead; this process ends and is started again",
+  params: noInput,
+  body: noteBody,
+  page: null,
+  act: (context, { body }) => take(context, { kind: "step-down" }, body),
+});

@@ -1,0 +1,15 @@
+import { noteBody } from "../../../../../web/action_bodies.ts";
+import { take } from "../../../../../web/action_routes.ts";
+import { defineAction } from "../../../../../web/define.ts";
+import { operationParams } from "../../../../../web/query.ts";
+
+/** Put back what a drain has set. */
+export default defineAction({
+  path: "/api/v1/operations/:id/undo",
+  summary: "Put back what a drain has set",
+  params: operationParams,
+  body: noteBody,
+  page: null,
+  act: (context, { params: { id: operation }, body }) =>
+    take(context, { kind: "undo", operation }, body),
+});
