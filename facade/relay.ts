@@ -1,26 +1,22 @@
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/logger.ts";
-import { create, toBinary } from "../proto/runtime.ts";
-import {
-  Result as WireResult,
-  type TaskState,
-  TaskStateSchema,
-  type UpdateLogRequest,
-  type UpdateLogResponse,
-  UpdateLogResponseSchema,
-  type UpdateTaskRequest,
-  type UpdateTaskResponse,
-  UpdateTaskResponseSchema,
-} from "../proto/gen/runner/v1/messages_pb.ts";
 import { type Gitea, GiteaError } from "../controller/gitea.ts";
 import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
 import type { Result } from "../controller/model/reason.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
-import { fromWireResult, isGone } from "../controller/settle.ts";
+import { isGone } from "../controller/settle.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/logger.ts";
+import { create } from "../proto/runtime.ts";
+import {
+  Result as WireResult,
+  type UpdateLogRequest,
+  type UpdateLogResponse,
+  UpdateLogResponseSchema,
+  type UpdateTaskResponse,
+  UpdateTaskResponseSchema,
+} from "../proto/gen/runner/v1/messages_pb.ts";
 import { createLogRelay } from "./log_relay.ts";
-import { shiftSteps, snapshotSteps } from "./offsets.ts";
+import { createStateRelay, type StateReport, stopped } from "./state_relay.ts";
 import { createTurnstile } from "./turnstile.ts";
-import { judge, type Verdict } from "./verdict.ts";
 
 /**
  * Passes one task's reports on to Gitea, one call at a time and in the order in which they came.
@@ -37,10 +33,7 @@ export interface Relay {
   /** Throws `GiteaError`, or the signal's reason. The request is in the runner's numbers. */
   updateLog(request: UpdateLogRequest, signal: AbortSignal): Promise<UpdateLogResponse>;
   /** Throws `GiteaError`, or the signal's reason. */
-  updateTask(
-    request: { readonly state: TaskState; readonly outputs: UpdateTaskRequest["outputs"] },
-    signal: AbortSignal,
-  ): Promise<UpdateTaskResponse>;
+  updateTask(report: StateReport, signal: AbortSignal): Promise<UpdateTaskResponse>;
   /** An earlier process may have kept the end of the log: the gate is made to send it again. */
   restored(): void;
   /** The executor is being terminated: a success of an interrupted job is not believed from now on. */
@@ -61,9 +54,6 @@ export interface RelayDeps {
   readonly logger: Logger;
 }
 
-/** An unchanged state is forwarded at most this often. */
-const STATE_EVERY_MS = 10_000;
-
 /** Makes the relay of a claimed task whose first row is Gitea's row `logOffset`. */
 export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: number): Relay {
   const { gitea, events, clock } = deps;
@@ -71,19 +61,9 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   const taskId = BigInt(info.taskId);
   const offset = BigInt(logOffset);
   const turnstile = createTurnstile();
-  const log = createLogRelay({ gitea, clock }, { taskId, offset });
-  let why: string | null = null;
-  let last:
-    | { readonly key: string; readonly at: number; readonly answer: UpdateTaskResponse }
-    | null = null;
-  let cancelled = false;
-  let asked: string | null = null;
-  let verdict: Verdict | null = null;
-  let final: UpdateTaskResponse | null = null;
   let outcome: Result | null = null;
   let held = false;
   let forgotten = false;
-  let mayMissRows = false;
 
   const touch = () => {
     if (held) return;
@@ -95,13 +75,18 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     outcome = result;
     events.finalAccepted(info.id, result);
   };
+  const log = createLogRelay({ gitea, clock }, { taskId, offset });
+  const states = createStateRelay({ gitea, events, clock, log, settle }, {
+    id: info.id,
+    taskId,
+    offset,
+  });
   /** Gitea will never know this task again: the executor is told so, and its reports end here. */
   const forget = (error: GiteaError) => {
     logger.warn("Gitea does not know the task", { error });
     forgotten = true;
     settle("cancelled");
   };
-
   const forwardRows = async (request: UpdateLogRequest, signal: AbortSignal): Promise<bigint> => {
     try {
       return await log.forward(request, { settled: outcome !== null, signal });
@@ -115,76 +100,26 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
       return endOf(request);
     }
   };
-  const forwardState = async (
-    state: TaskState,
-    outputs: UpdateTaskRequest["outputs"],
-    signal: AbortSignal,
-  ) => {
-    const shifted = shiftSteps(state, offset);
-    const answer = await gitea.updateTask({ state: shifted, outputs }, { signal });
-    events.stepsForwarded(info.id, snapshotSteps(shifted));
-    return answer;
-  };
-  const heartbeat = async (
-    state: TaskState,
-    outputs: UpdateTaskRequest["outputs"],
-    signal: AbortSignal,
-  ) => {
-    const key = keyOf(state, outputs);
-    const now = clock.monotonic();
-    const end = (answer: UpdateTaskResponse): UpdateTaskResponse =>
-      asked === null
-        ? answer
-        : create(UpdateTaskResponseSchema, { ...answer, state: stopped(taskId) });
-    if (last?.key === key && now - last.at < STATE_EVERY_MS) return end(last.answer);
-    const answer = await forwardState(state, outputs, signal);
-    if ((answer.state?.result ?? WireResult.UNSPECIFIED) !== WireResult.UNSPECIFIED) {
-      cancelled ||= answer.state?.result === WireResult.CANCELLED;
-      answer.state = stopped(taskId);
+  const forwardState = async (report: StateReport, signal: AbortSignal) => {
+    const isFinal = report.state.result !== WireResult.UNSPECIFIED;
+    if (states.final !== null && isFinal) return states.final;
+    if (outcome !== null) return told(taskId, report);
+    try {
+      return isFinal ? await states.finish(report, signal) : await states.heartbeat(report, signal);
+    } catch (error) {
+      if (!(error instanceof GiteaError) || !isGone(error)) throw error;
+      forget(error);
+      return told(taskId, report);
     }
-    last = { key, at: now, answer };
-    return end(answer);
-  };
-  const finish = async (
-    state: TaskState,
-    outputs: UpdateTaskRequest["outputs"],
-    signal: AbortSignal,
-  ) => {
-    if (mayMissRows && !log.isComplete) {
-      // Only once: a gate of an earlier version may have nothing to send again.
-      mayMissRows = false;
-      throw new GiteaError("unavailable", "Take the final state: the log's end has to come first");
-    }
-    const { lastRow } = log;
-    const facts = { result: state.result, lastRow, terminating: why, cancelled };
-    const now = explained(judge(facts), asked);
-    // A reason that stands in a sealed log cannot be taken back.
-    if (verdict === null || verdict.row === null) verdict = now;
-    if (verdict.row !== null || log.isComplete) await log.seal(verdict.row, signal);
-    const judged = { ...state, result: verdict.result };
-    const answer = await forwardState(judged, outputs, signal);
-    final = answer;
-    settle(
-      fromWireResult(answer.state?.result ?? WireResult.UNSPECIFIED) ??
-        fromWireResult(verdict.result) ?? "failure",
-    );
-    return answer;
   };
 
   return {
     get outcome() {
       return outcome;
     },
-    restored() {
-      mayMissRows = true;
-    },
-    terminating(reason) {
-      why ??= reason;
-    },
-    cancel(reason) {
-      asked ??= reason;
-      cancelled = true;
-    },
+    restored: states.restored,
+    terminating: states.terminating,
+    cancel: states.cancel,
     updateLog(request, signal) {
       touch();
       return turnstile.pass(signal, async () => {
@@ -192,30 +127,9 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
         return create(UpdateLogResponseSchema, { ackIndex });
       });
     },
-    updateTask({ state, outputs }, signal) {
+    updateTask(report, signal) {
       touch();
-      return turnstile.pass(signal, async () => {
-        const isFinal = state.result !== WireResult.UNSPECIFIED;
-        if (final !== null && isFinal) return final;
-        if (outcome !== null) {
-          return create(UpdateTaskResponseSchema, {
-            state: stopped(taskId),
-            sentOutputs: Object.keys(outputs),
-          });
-        }
-        try {
-          return isFinal
-            ? await finish(state, outputs, signal)
-            : await heartbeat(state, outputs, signal);
-        } catch (error) {
-          if (!(error instanceof GiteaError) || !isGone(error)) throw error;
-          forget(error);
-          return create(UpdateTaskResponseSchema, {
-            state: stopped(taskId),
-            sentOutputs: Object.keys(outputs),
-          });
-        }
-      });
+      return turnstile.pass(signal, () => forwardState(report, signal));
     },
     seal(signal) {
       return turnstile.pass(signal, async () => {
@@ -235,20 +149,10 @@ function endOf({ index, rows }: UpdateLogRequest): bigint {
   return index + BigInt(rows.length);
 }
 
-/** Who wanted the end stands in the log, unless the job came to an end of its own before it heard. */
-function explained(verdict: Verdict, asked: string | null): Verdict {
-  if (asked === null || verdict.row !== null || verdict.result === WireResult.SUCCESS) {
-    return verdict;
-  }
-  return { ...verdict, row: `gitea-dynamic-runner: ${asked}` };
-}
-
-/** The one answer that every version of the runner obeys. */
-function stopped(taskId: bigint): TaskState {
-  return create(TaskStateSchema, { id: taskId, result: WireResult.CANCELLED });
-}
-
-/** Equal for states that say the same. */
-function keyOf(state: TaskState, outputs: UpdateTaskRequest["outputs"]): string {
-  return `${toBinary(TaskStateSchema, state).toBase64()} ${JSON.stringify(outputs)}`;
+/** The answer to a report that comes after the end. */
+function told(taskId: bigint, { outputs }: StateReport): UpdateTaskResponse {
+  return create(UpdateTaskResponseSchema, {
+    state: stopped(taskId),
+    sentOutputs: Object.keys(outputs),
+  });
 }

@@ -93,10 +93,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "mutations: terminal before Gitea accepted",
-    file: "facade/relay.ts",
+    file: "facade/state_relay.ts",
     before: "const answer = await forwardState(judged, outputs, signal);\n",
     after: `settle(fromWireResult(verdict.result) ?? "failure");\n` +
-      "    const answer = await forwardState(judged, outputs, signal);\n",
+      "      const answer = await forwardState(judged, outputs, signal);\n",
     test: {
       file: "facade/relay_test.ts",
       name: "a final state that Gitea did not take is tried again without a second reason row",
