@@ -36,8 +36,8 @@ export interface Making {
   readonly randomId: () => string;
   /** Names that this backend object is making now. */
   readonly underway: Set<string>;
-  /** Called when a wrapper of ours has ended. */
-  readonly onEnded: () => void;
+  /** Called when an executor has changed: somebody may be waiting for that. */
+  readonly onChanged: () => void;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function makeExecutor(
       const userId = await userFor(making, { name: spec.name, folder });
       const environment = await environmentOf(making, { spec, folder, userId, signal });
       wrapper = await startWrapper(folder, { command: making.command, userId });
-      wrapper.ended.then(making.onEnded);
+      wrapper.ended.then(making.onChanged);
       signal.throwIfAborted();
       const meta = metaOf(making, { spec, userId, process: wrapper.process });
       await writeMeta(folder, meta);

@@ -8,13 +8,15 @@ import type { BackendName, ExecutorName } from "../../controller/model/ids.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { randomHex } from "../../lib/random_hex.ts";
-import { boundOutput, endingOf } from "./endings.ts";
-import { type Creator, discardFolder, listFolders, setMarker, sweepHidden } from "./folder.ts";
-import { isAbandoned, makeExecutor, type Making, readMade } from "./making.ts";
-import { prefixOf, withTerminal } from "./meta.ts";
+import { boundOutput } from "./endings.ts";
+import { type Creator, discardFolder, setMarker, sweepHidden } from "./folder.ts";
+import { look, lookAtAll, type Seen } from "./look.ts";
+import { isAbandoned, makeExecutor, type Making } from "./making.ts";
+import { prefixOf } from "./meta.ts";
+import { createPreparedCalls } from "./prepared_calls.ts";
 import { bootId, self } from "./proc.ts";
 import type { ProcessIdentity } from "./process_identity.ts";
-import { endProcesses, type Target } from "./processes.ts";
+import { endProcesses } from "./processes.ts";
 import { prepareRoot, type UserIds } from "./users.ts";
 import { createBell, pollChanges } from "./watch.ts";
 
@@ -40,12 +42,6 @@ export interface ProcessBackendOptions {
   readonly randomId?: () => string;
 }
 
-/** What a folder and the processes say about one executor, and how to get at it. */
-interface Seen {
-  readonly executor: Executor;
-  readonly target: Target;
-}
-
 /**
  * Executors as child processes, each in a folder, session and (as root) user of its own. They outlive
  * the controller: everything that is known of them is read from disk and /proc each time, so that
@@ -67,9 +63,7 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
   }
   const bell = createBell();
   const underway = new Set<string>();
-  const calls = new Set<Promise<unknown>>();
   const instance = randomId();
-  let prepared: Promise<Making> | undefined;
 
   const prepare = async (): Promise<Making> => {
     const root = await prepareRoot(options.directory, userIds);
@@ -87,100 +81,14 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
       logger,
       randomId,
       underway,
-      onEnded: bell.ring,
+      onChanged: bell.ring,
     };
     await sweepHidden(root, (other) => isAbandoned(making, { name: "", creator: other }));
     return making;
   };
 
-  /** Prepared once; a failure is not kept. */
-  const ready = (): Promise<Making> => {
-    prepared ??= prepare().catch((error) => {
-      prepared = undefined;
-      throw error;
-    });
-    return prepared;
-  };
-
-  const call = <T>(action: string, signal: AbortSignal, run: (making: Making) => Promise<T>) => {
-    const result = (async () => {
-      signal.throwIfAborted();
-      try {
-        return await run(await ready());
-      } catch (error) {
-        signal.throwIfAborted();
-        throw toBackendError(action, error);
-      }
-    })();
-    calls.add(result);
-    const forget = () => void calls.delete(result);
-    result.then(forget, forget);
-    return result;
-  };
-
-  const look = async (making: Making, name: string): Promise<Seen | undefined> => {
-    const folder = `${making.root}/${name}`;
-    const state = await readMade(making, name);
-    if (state === undefined) return undefined;
-    const terminating = state.markers.has("deleting");
-    const terminal = state.markers.has("terminal");
-    if (state.kind === "unreadable") {
-      const executor: Executor = {
-        name: name as ExecutorName,
-        uid: state.uid,
-        phase: terminating ? "terminating" : "unreadable",
-        metadata: { labels: {}, annotations: {} },
-        createdAt: state.since,
-        identityTarget: null,
-        terminating,
-        ended: null,
-        terminal,
-        node: null,
-        waiting: null,
-      };
-      return { executor, target: { folder, leader: null, userId: state.userId } };
-    }
-    const { meta } = state;
-    const sameBoot = meta.bootId === making.creator.bootId;
-    const ended = await endingOf(folder, { process: meta.process, sameBoot });
-    const executor: Executor = {
-      name: name as ExecutorName,
-      uid: meta.uid,
-      phase: terminating ? "terminating" : ended === null ? "running" : "ended",
-      metadata: terminal ? withTerminal(meta.metadata) : meta.metadata,
-      createdAt: meta.createdAt,
-      identityTarget: meta.userId === null ? name : String(meta.userId),
-      terminating,
-      ended,
-      terminal,
-      node: null,
-      waiting: null,
-    };
-    return {
-      executor,
-      target: { folder, leader: sameBoot ? meta.process : null, userId: meta.userId },
-    };
-  };
-
-  const lookAtAll = async (making: Making): Promise<Executor[]> => {
-    const names = await listFolders(making.root);
-    const all = await Promise.all(names.map((name) => look(making, name)));
-    return all.flatMap((seen) => seen === undefined ? [] : [seen.executor]);
-  };
-
-  const remove = async (making: Making, name: ExecutorName, signal: AbortSignal) => {
-    const seen = await look(making, name);
-    if (seen !== undefined) {
-      await setMarker(seen.target.folder, "deleting");
-      bell.ring();
-      await endProcesses(seen.target, { graceMs, clock, signal });
-    }
-    // A new one of that name is being made: the identity that is there is its own.
-    if (seen === undefined && underway.has(name)) return;
-    await identity.unbind(name, { signal });
-    if (seen !== undefined) await discardFolder(making.root, { name, id: randomId() });
-    bell.ring();
-  };
+  const calls = createPreparedCalls(prepare);
+  const { call } = calls;
 
   return {
     name: backend,
@@ -207,20 +115,9 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
         if (seen === undefined || seen.executor.uid !== uid) {
           throw new BackendError("conflict", `Bind the identity of executor "${name}": it is gone`);
         }
-        const { metadata } = seen.executor;
         const { spiffeId } = assignment.identity;
-        const stated = metadata.annotations[`${prefixOf(metadata)}/spiffe-id`];
-        if (stated !== spiffeId) {
-          throw new BackendError(
-            "invalid",
-            `Bind the identity of executor "${name}": it was made for another SPIFFE ID`,
-            { retryable: false },
-          );
-        }
-        await identity.bind(
-          { executor: name, userId: seen.target.userId, spiffeId },
-          { signal },
-        );
+        refuseOther(seen.executor, spiffeId);
+        await identity.bind({ executor: name, userId: seen.target.userId, spiffeId }, { signal });
       });
     },
     markTerminal({ name, uid }, { signal }) {
@@ -248,12 +145,10 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
         const seen = await look(making, name);
         // Another one has taken the name since: exactly this one is gone.
         if (seen !== undefined && seen.executor.uid !== uid) return;
-        await remove(making, name, signal);
+        await remove(making, { name, seen, signal });
       });
     },
-    async [Symbol.asyncDispose]() {
-      while (calls.size > 0) await Promise.allSettled([...calls]);
-    },
+    [Symbol.asyncDispose]: () => calls[Symbol.asyncDispose](),
   };
 }
 
@@ -265,12 +160,35 @@ function checkName(name: string): void {
   });
 }
 
-function toBackendError(action: string, error: unknown): BackendError {
-  if (error instanceof BackendError) return error;
-  const why = error instanceof Error ? error.message : String(error);
-  const refused = error instanceof Deno.errors.PermissionDenied ||
-    error instanceof Deno.errors.NotCapable;
-  return new BackendError(refused ? "refused" : "unavailable", `${action}: ${why}`, {
-    cause: error,
-  });
+/** An executor gets the SPIFFE ID that it was made for, and no other. */
+function refuseOther({ name, metadata }: Executor, spiffeId: string): void {
+  if (metadata.annotations[`${prefixOf(metadata)}/spiffe-id`] === spiffeId) return;
+  throw new BackendError(
+    "invalid",
+    `Bind the identity of executor "${name}": it was made for another SPIFFE ID`,
+    { retryable: false },
+  );
+}
+
+/** Ends the executor, then gives back what it had: identity, user, name. */
+async function remove(
+  making: Making,
+  executor: {
+    readonly name: ExecutorName;
+    readonly seen: Seen | undefined;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { name, seen, signal } = executor;
+  const { root, graceMs, clock } = making;
+  if (seen !== undefined) {
+    await setMarker(seen.target.folder, "deleting");
+    making.onChanged();
+    await endProcesses(seen.target, { graceMs, clock, signal });
+  }
+  // A new one of that name is being made: the identity that is there is its own.
+  if (seen === undefined && making.underway.has(name)) return;
+  await making.identity.unbind(name, { signal });
+  if (seen !== undefined) await discardFolder(root, { name, id: making.randomId() });
+  making.onChanged();
 }
