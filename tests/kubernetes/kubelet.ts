@@ -60,6 +60,8 @@ export interface Kubelet extends AsyncDisposable {
   pod(name: string): NodePod | undefined;
   /** The kernel's OOM killer takes a container: SIGKILL, reported as `OOMKilled`. */
   killForMemory(name: string, container?: string): Promise<void>;
+  /** Its first container is reported to have ended like this, without having run. */
+  failed(name: string, reason: string, exitCode: number): Promise<void>;
   /** The node runs short: containers get SIGTERM, then SIGKILL, and the Pod is `Failed`, `Evicted`. */
   evict(name: string): Promise<void>;
   /** The node is shut down in an orderly way, with so much time for Pods. */
@@ -417,6 +419,16 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       for (const one of entry.containers) if (one.name === container) one.reason = "OOMKilled";
       await containerOf(entry, container).kill();
       await settled(entry);
+    },
+    async failed(name, reason, exitCode) {
+      const entry = find(name);
+      const [one] = entry.containers;
+      if (one === undefined) throw new Error(`"${name}" has no container yet`);
+      const now = iso(Date.now());
+      one.state = { terminated: { exitCode, reason, startedAt: now, finishedAt: now } };
+      entry.phase = "Failed";
+      entry.held = false;
+      await report(entry);
     },
     async evict(name) {
       const entry = find(name);

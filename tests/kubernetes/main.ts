@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
 import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
+import { checkEndings, checkSidecar } from "./endings.ts";
 import { startCluster } from "./cluster.ts";
 import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
 import { checkRights } from "./rights.ts";
@@ -19,6 +20,8 @@ import { WORKFLOWS } from "./workflows.ts";
 const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   rights: checkRights,
   chain: checkChain,
+  endings: checkEndings,
+  sidecar: checkSidecar,
 };
 
 /** Runs the suite and resolves to the exit code. */
