@@ -11,7 +11,7 @@ import {
   isBackendName,
   parseAssignmentId,
 } from "./model/ids.ts";
-import { operationView } from "./operation.ts";
+import { type Operation, operationView } from "./operation.ts";
 import type { Operations } from "./operations.ts";
 import { refusalOf } from "./release_preview.ts";
 import { assignmentView } from "./view_of.ts";
@@ -28,9 +28,12 @@ export type Check =
   }
   | Refusal;
 
+/** An operation that is to be begun. */
+export type Asked = Pick<Operation, "id" | "action" | "by" | "note" | "startedAt">;
+
 /** Looks at an action before anything is written. */
 export interface ActionChecks {
-  (action: Action, ifMatch: string | null): Check;
+  (operation: Asked, ifMatch: string | null): Check;
   /** For `If-Match`; null when the target is not known here. */
   tagOf(target: string): string | null;
 }
@@ -39,7 +42,6 @@ export interface ActionChecks {
 export function createActionChecks(deps: {
   readonly engine: Pick<Engine, "ledger" | "pools" | "flags">;
   readonly operations: Pick<Operations, "get" | "list">;
-  readonly clock: { now(): number };
   readonly enabled: readonly BackendName[];
   readonly stepDown: ((detail: string) => void) | null;
   configured(backend: BackendName): Configured;
@@ -81,7 +83,11 @@ export function createActionChecks(deps: {
     return { kind: "fits", target: backend, before: made.before, after: made.after, total };
   };
 
-  const flagCheck = (action: FlagAction, ifMatch: string | null): Check => {
+  const flagCheck = (
+    { id: operation, by, note: text, startedAt: at }: Asked,
+    action: FlagAction,
+    ifMatch: string | null,
+  ): Check => {
     const { backend } = action;
     if (action.kind === "label" && backend !== "vm") {
       return {
@@ -90,8 +96,8 @@ export function createActionChecks(deps: {
         current: currentOf(backend),
       };
     }
-    const note = { by: "", at: deps.clock.now(), note: "" };
-    const how = { note, operation: "", configured: deps.configured(backend) };
+    const note = { by, at, note: text };
+    const how = { note, operation, configured: deps.configured(backend) };
     const unknown = engine.pools[backend].unknown();
     const total = action.kind === "drain"
       ? drainLeft(ledger, backend, { hold: action.hold, unknown })
@@ -132,14 +138,15 @@ export function createActionChecks(deps: {
       JSON.stringify(each.action) === JSON.stringify(action)
     );
 
-  const check = (action: Action, ifMatch: string | null): Check => {
+  const check = (asked: Asked, ifMatch: string | null): Check => {
+    const { action } = asked;
     switch (action.kind) {
       case "cordon":
       case "drain":
       case "resume":
       case "capacity":
       case "label":
-        return flagCheck(action, ifMatch);
+        return flagCheck(asked, action, ifMatch);
       case "undo": {
         const drain = operations.get(action.operation);
         if (drain?.action.kind !== "drain") {

@@ -78,7 +78,8 @@ export function createFollow(deps: {
         if (engine.recovered(backend)) {
           const unknown = engine.pools[backend].unknown();
           const left = drainLeft(ledger, backend, { hold, unknown });
-          const progress = drainProgress(left, operation.progress.total);
+          const { total } = (operations.get(operation.id) ?? operation).progress;
+          const progress = drainProgress(left, total);
           operations.show(operation.id, { progress });
           const quiet = left === 0 && !deps.offered(backend);
           if (!quiet) quietSince = null;

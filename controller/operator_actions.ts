@@ -172,7 +172,7 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
   ): Promise<ActionOutcome> => {
     const known = operations.get(operation.id);
     if (known !== undefined) return replay(known, operation);
-    const checked: Check = check(operation.action, request.ifMatch);
+    const checked: Check = check(operation, request.ifMatch);
     if (checked.kind === "conflict" || checked.kind === "stale") {
       return { ...checked, ...await keepRefused(operation, checked.detail, signal) };
     }

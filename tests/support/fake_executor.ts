@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { create } from "../../proto/runtime.ts";
 import {
   LogRowSchema,
+  Result as WireResult,
   StepStateSchema,
   TaskStateSchema,
   UpdateLogRequestSchema,
@@ -52,6 +53,8 @@ export interface Plan {
   readonly fate: Fate;
   readonly result: Result;
   readonly runMs: number;
+  /** It reports on its way, and ends its job as cancelled when the answer says so. */
+  readonly obeys?: boolean;
 }
 
 /** What a program sees of the world. */
@@ -136,9 +139,15 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   });
   if (await report(null) === undefined) return end(1);
   await ask(() => deps.facade().report(caller, (relay) => relay.updateLog(row, signal)));
+  let { result } = plan;
   for (let left = plan.runMs; left > 0; left -= BEAT_MS) {
     await clock.sleep(Math.min(left, BEAT_MS), signal);
     deps.facade().heartbeat(caller, true);
+    if (plan.obeys !== true) continue;
+    const told = await report(null);
+    if (told?.value.state?.result !== WireResult.CANCELLED) continue;
+    result = "cancelled";
+    break;
   }
   if (plan.fate === "dies_running") return end(137);
   if (plan.fate === "vanishes_running") return backend.vanish(name);
@@ -146,7 +155,7 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
     deps.facade().exit(caller, false);
     return end(1);
   }
-  const delivered = await report(plan.result) !== undefined;
+  const delivered = await report(result) !== undefined;
   if (plan.fate === "lingers") return;
   if (plan.fate !== "no_goodbye") deps.facade().exit(caller, delivered);
   end(delivered ? 0 : 1);
