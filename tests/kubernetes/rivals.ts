@@ -30,7 +30,8 @@ export interface Rival {
   wake(): number;
   /** Sets its wall clock an hour on, or back (ours only). */
   setClock(direction: "on" | "back"): void;
-  readonly exited: Promise<number>;
+  /** Resolves to its exit code; rejects when it has not ended within 15 s. */
+  ended(): Promise<number>;
   /** When it could act at most, as far as it knows itself; while it was frozen it could not. */
   readonly out: { readonly from: number; readonly to: number }[];
 }
@@ -137,13 +138,12 @@ async function startRival(of: {
   const { id, kind, logFile } = of;
   const running = await startProcess(of.program, of.args, { logFile });
   const out: { from: number; to: number }[] = [];
-  let ended = false;
-  const exited = running.exited.then((code) => {
-    ended = true;
-    return code;
+  let code: number | null = null;
+  const exited = running.exited.then((known) => {
+    code = known;
   });
   const send = (signal: Deno.Signal) => {
-    if (!ended) Deno.kill(running.pid, signal);
+    if (code === null) Deno.kill(running.pid, signal);
     return Date.now();
   };
   const said = async () =>
@@ -159,8 +159,11 @@ async function startRival(of: {
     id,
     kind,
     said,
-    exited,
     out,
+    ended: async () => {
+      const end = () => code === null ? false : { code };
+      return (await eventually(end, { what: `the end of ${id}`, timeoutMs: 15_000 })).code;
+    },
     heard: (event, since = 0, timeoutMs = 40_000) =>
       eventually(
         async () => (await said()).find((one) => one.event === event && one.at >= since),
