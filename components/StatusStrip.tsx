@@ -114,6 +114,9 @@ export function StatusNotices({ status }: { status: StatusView }) {
           <strong>{dict.standby.title}</strong> {leader.holder === null
             ? fill(dict.standby.nobody, { s: leader.leaseSeconds ?? dict.unknown })
             : fill(dict.standby.text, { leader: inert(leader.holder, 200) })}
+          {status.eventsAt == null
+            ? null
+            : ` ${fill(dict.standby.events, { at: status.eventsAt.slice(11, 19) })}`}
         </p>
       )}
       {status.ready ? null : <p class="notice wait">{dict.recovering}</p>}

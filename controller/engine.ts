@@ -136,7 +136,16 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     });
   const pools = { pod: makePool("pod"), vm: makePool("vm") };
 
-  const history = createHistory({ logger, recorder, append: deps.append });
+  const history = createHistory({
+    logger,
+    recorder,
+    append(entry) {
+      const info = ledger.get(entry.assignment)?.info;
+      if (info === undefined) return deps.append(entry);
+      const { repository, job, runId, giteaUrl } = info;
+      deps.append({ ...entry, subject: { repository, job, runId, giteaUrl } });
+    },
+  });
   const { control, onFenced } = deps;
   const writer = createRecordWriter({ records, control, epoch: () => epoch, onFenced });
   const nameOf = (info: Pick<AssignmentInfo, "id">) => executorName(options.instance, info.id);

@@ -1,3 +1,4 @@
+import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { AssignmentId, BackendName, ExecutorName } from "./model/ids.ts";
 import type { JournalEvent } from "./model/state.ts";
 
@@ -15,6 +16,8 @@ export interface JournalEntry {
   /** 0 when none. */
   readonly retryDelayMs: number;
   readonly detail: string | null;
+  /** Which job it is about, in stored entries: for those who read them when memory has forgotten it. */
+  readonly subject?: Pick<AssignmentInfo, "repository" | "job" | "runId" | "giteaUrl">;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { AssignmentDetailView } from "./views.ts";
 
 /**
  * An assignment that memory has forgotten, or that another process works on, as its events tell of
- * it; undefined when there are none. What events do not hold (repository, identity) is empty.
+ * it; undefined when there are none. What events do not hold (identity; in older ones the repository, too) is empty.
  */
 export function journalView(
   id: AssignmentId,
@@ -18,6 +18,7 @@ export function journalView(
   const [first] = journal;
   const last = journal.at(-1);
   if (first === undefined || last === undefined) return undefined;
+  const subject = journal.findLast((e) => e.subject !== undefined)?.subject;
   const states = journal.flatMap(({ event }) => STATES[event] ?? []);
   return {
     id,
@@ -26,11 +27,11 @@ export function journalView(
     state: states.at(-1) ?? "stored",
     reason: null,
     result: resultOf(journal.find((e) => e.event === "terminal")?.detail ?? null),
-    repository: "",
-    owner: "",
-    job: "",
-    runId: null,
-    giteaUrl: null,
+    repository: subject?.repository ?? "",
+    owner: subject?.repository.split("/", 1)[0] ?? "",
+    job: subject?.job ?? "",
+    runId: subject?.runId ?? null,
+    giteaUrl: subject?.giteaUrl ?? null,
     spiffeId: "",
     fork: false,
     position: null,

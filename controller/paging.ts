@@ -40,6 +40,20 @@ export function pageAfter(
   return { items, nextCursor: more ? keyOf(last).join("-") : null, total: sorted.length };
 }
 
+/** A page by place; the cursor is the place of the next item. Throws a `RangeError` as above. */
+export function pageByPlace<T>(all: readonly T[], query: PageQuery): Page<T> {
+  const start = Number(query.cursor ?? 0);
+  if (!Number.isSafeInteger(start) || start < 0) {
+    throw new RangeError(`Read cursor: "${query.cursor}" is none of ours`);
+  }
+  const end = start + query.limit;
+  return {
+    items: all.slice(start, end),
+    nextCursor: end < all.length ? String(end) : null,
+    total: all.length,
+  };
+}
+
 function readCursor(cursor: string): Key {
   const match = /^([0-9]{1,16})-([0-9]{1,16})-([0-9]{1,19})$/.exec(cursor);
   if (match === null) throw new RangeError(`Read cursor: "${cursor}" is none of ours`);

@@ -217,6 +217,11 @@ export interface StatusView {
   readonly backends: readonly BackendView[];
   /** False until recovery has finished. */
   readonly ready: boolean;
+  /**
+   * Only of a process that does not lead: of when the newest event is from which its lists are made;
+   * null while there is none.
+   */
+  readonly eventsAt?: string | null;
 }
 
 /** One page of a list. */

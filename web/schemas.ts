@@ -250,6 +250,7 @@ export const statusSchema = schemaOf<StatusView>()(
     ),
     backends: z.array(backendSchema).readonly(),
     ready: z.boolean(),
+    eventsAt: time.nullable().exactOptional(),
   }).openapi("Status"),
 );
 

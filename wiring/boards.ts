@@ -4,10 +4,12 @@ import type { Config } from "../controller/config/config.ts";
 import type { StoredEntry } from "../controller/journal.ts";
 import { createLedger } from "../controller/ledger.ts";
 import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
-import type { AssignmentId, BackendName } from "../controller/model/ids.ts";
+import type { BackendName } from "../controller/model/ids.ts";
 import type { AuditQuery } from "../controller/operating_views.ts";
 import { operationsPage, operationView } from "../controller/operation.ts";
 import type { Operations } from "../controller/operations.ts";
+import type { ReadEvents } from "../controller/history_pages.ts";
+import { createStandbyViews } from "../controller/standby_views.ts";
 import { createPhaseStatistics } from "../controller/phases.ts";
 import { createPool } from "../controller/pool.ts";
 import { NO_FLAGS } from "../controller/records.ts";
@@ -17,13 +19,6 @@ import type { Acting } from "./acting.ts";
 import type { Connections } from "./connections.ts";
 import { enabledBackends, type Surroundings } from "./controller.ts";
 import type { QueueWatch, Sources } from "./sources.ts";
-
-/** Which entries of the events stream. */
-interface EventsQuery {
-  readonly assignment?: AssignmentId;
-  readonly beforeSeq?: number;
-  readonly limit: number;
-}
 
 const READ_EVENTS_MS = 2_000;
 
@@ -83,7 +78,7 @@ export async function readEvents(
     readonly connections: Pick<Connections, "events">;
     readonly clock: Clock;
   },
-  { assignment, beforeSeq, limit }: EventsQuery,
+  { assignment, beforeSeq, limit }: Parameters<ReadEvents>[0],
 ): Promise<StoredEntry[]> {
   using patience = clock.timeout(READ_EVENTS_MS);
   return await connections.events.read({
@@ -94,13 +89,26 @@ export async function readEvents(
   }, patience);
 }
 
-/** What there is to show of a process that does not lead: the servers and, once it can be read, history. */
+/** The pages of a process that does not lead: the servers, and what the events stream tells. */
+export function showStandby(
+  around: Surroundings & { readonly connections: Pick<Connections, "events"> },
+): Views {
+  const read: ReadEvents = (query) => readEvents(around, query);
+  const base = emptyBoard({ ...around, readEvents: read });
+  return createStandbyViews(base, {
+    readEvents: read,
+    statistics: createPhaseStatistics(),
+    clock: around.clock,
+  });
+}
+
+/** What there is to show before anything is known: the servers and, once it can be read, history. */
 export function emptyBoard(deps: {
   readonly config: Config;
   readonly version: string;
   readonly sources: Sources;
   readonly clock: Clock;
-  readEvents?(query: EventsQuery): Promise<StoredEntry[]>;
+  readonly readEvents?: ReadEvents;
 }): Views {
   const { config, clock, sources } = deps;
   const makePool = (name: BackendName) =>

@@ -4,7 +4,7 @@ import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { startActing } from "./acting.ts";
-import { emptyBoard, readEvents, showActing } from "./boards.ts";
+import { showActing, showStandby } from "./boards.ts";
 import { connect } from "./connections.ts";
 import type { LateActions } from "./late_actions.ts";
 import type { LateViews } from "./late_views.ts";
@@ -52,15 +52,12 @@ export async function startController(
   signal: AbortSignal,
 ): Promise<Controller> {
   await using stack = new AsyncDisposableStack();
-  const { config, views, actions, clock, sources } = around;
+  const { config, views, actions, sources } = around;
   const connections = await connect(parts, { ...around, stack }, signal);
   const leading = createLeading(parts, connections, { ...around, stack });
   const { leadership, lost, resigned } = leading;
   const label = parts.label?.(leading.guard);
-  views.become(emptyBoard({
-    ...around,
-    readEvents: (query) => readEvents({ connections, clock }, query),
-  }));
+  views.become(showStandby({ ...around, connections }));
 
   const lead = async (stop: AbortSignal) => {
     await using acting = await startActing(parts, { ...around, connections, leading }, stop);

@@ -4,6 +4,7 @@ import type { AssignmentId, BackendName, ExecutorName } from "../../controller/m
 import { isBackendName, parseAssignmentId } from "../../controller/model/ids.ts";
 import type { JournalEvent } from "../../controller/model/state.ts";
 import { abortable } from "../../lib/abortable.ts";
+import { isObject } from "../../lib/json_object.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { demandApi, persist, store } from "./api.ts";
@@ -212,5 +213,14 @@ function entryOf({ sequence, data }: Stored): StoredEntry | undefined {
     phase: textOf(json.phase),
     retryDelayMs: numberAt(json, "retryDelayMs"),
     detail: textOf(json.detail),
+    ...readSubject(json.subject),
   };
+}
+
+/** Of entries that older releases have written there is none. */
+function readSubject(value: unknown): Pick<StoredEntry, "subject"> {
+  if (!isObject(value)) return {};
+  const { repository, job, runId, giteaUrl } = value;
+  if (typeof repository !== "string" || typeof job !== "string") return {};
+  return { subject: { repository, job, runId: textOf(runId), giteaUrl: textOf(giteaUrl) } };
 }

@@ -37,6 +37,8 @@ export interface Dict extends OperatingDict {
     title: string;
     text: string;
     nobody: string;
+    /** `{at}` */
+    events: string;
   };
   recovering: string;
   partial: string;

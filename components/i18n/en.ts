@@ -29,6 +29,7 @@ export const en: Dict = {
     title: "This replica is a standby.",
     text: "It shows the same pages; {leader} leads and does the work.",
     nobody: "Nobody leads right now; a replica takes over within the lease ({s} s).",
+    events: "What it shows itself comes from the events stream, whose newest entry is of {at} UTC.",
   },
   recovering: "Recovery has not finished: what ran before the start is still being looked up.",
   partial: "Incomplete: {sources} cannot be heard, so what comes from there is as old as stated.",
