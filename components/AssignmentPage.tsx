@@ -1,10 +1,14 @@
-import type { AssignmentDetailView } from "../controller/views.ts";
+import type { AssignmentDetailView, OperationView } from "../controller/views.ts";
+import { Hidden, mayAct } from "./ActionForms.tsx";
+import type { Acting } from "./acting.ts";
 import { EventsTable } from "./EventsTable.tsx";
 import { Facts } from "./Facts.tsx";
 import { inert, safeLink } from "./inert.ts";
 import { duration, fill, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
 import { Age, ForkBadge, Outside, ResultMark, StateMark, toneOf, Tries } from "./Small.tsx";
+import { Operations } from "./Operations.tsx";
+import { Panel } from "./Parts.tsx";
 import { Timeline } from "./Timeline.tsx";
 
 /** What the page of one assignment shows. */
@@ -13,6 +17,9 @@ export interface AssignmentData {
   readonly at: string;
   readonly lastEventId: string;
   readonly assignment: AssignmentDetailView;
+  /** What was done to it, newest first. */
+  readonly operations: readonly OperationView[];
+  readonly acting: Acting;
 }
 
 /** One job from Gitea's hand-out to clean-up. */
@@ -49,8 +56,20 @@ export function AssignmentPage({ data }: { data: AssignmentData }) {
           )}
       </header>
       <Callout job={job} />
+      <JobActions job={job} acting={data.acting} />
       <Timeline job={job} />
       <Facts job={job} />
+      {data.operations.length === 0
+        ? null
+        : (
+          <Panel id="operations" title={dict.backend.operations} kind="list">
+            <Operations
+              items={data.operations}
+              name={dict.backend.operations}
+              target={false}
+            />
+          </Panel>
+        )}
       <EventsTable events={job.events} />
       <LastLines lines={job.lastLines} />
     </>
@@ -88,18 +107,27 @@ function Callout({ job }: { job: AssignmentDetailView }) {
           <Outside text={reason.detail} />
         </p>
       )}
-      {job.state === "parked" ? <Retry id={job.id} /> : null}
     </div>
   );
 }
 
-/** Works without script: the answer is this page again. */
-function Retry({ id }: { id: string }) {
-  const { assignment: text } = useLang().dict;
+/** What may be done with it; what cannot be undone leads to a page that says what it will do. */
+function JobActions({ job, acting }: { job: AssignmentDetailView; acting: Acting }) {
+  const { acting: text } = useLang().dict;
+  if (!mayAct(acting) || acting.tag === null || job.state === "cleaned") return null;
   return (
-    <form method="post" action={`/assignments/${id}/retry`}>
-      <button type="submit">{text.retryNow}</button>
-    </form>
+    <div class="job-actions">
+      {job.state === "parked"
+        ? (
+          <form method="post" action={`/assignments/${job.id}/retry`}>
+            <Hidden acting={acting} name="retry" />
+            <button type="submit">{text.retry}</button>
+          </form>
+        )
+        : null}
+      <a class="button" href={`/assignments/${job.id}/cancel`}>{text.cancel}</a>
+      <a class="button" href={`/assignments/${job.id}/release`}>{text.release}</a>
+    </div>
   );
 }
 

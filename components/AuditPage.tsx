@@ -135,7 +135,7 @@ export function Target({ target }: { target: string }) {
 }
 
 /** A value of the audit: one member plainly, more as JSON. */
-function Value({ value }: { value: unknown }) {
+export function Value({ value }: { value: unknown }) {
   const { audit: text } = useLang().dict;
   if (value === null || value === undefined) return <span class="mute">{text.nothing}</span>;
   return <code>{inert(plain(value), 200)}</code>;

@@ -1,6 +1,8 @@
 import type { ReasonCode } from "../controller/model/reason.ts";
 import type { HourView } from "../controller/operating_views.ts";
 import type { AssignmentView, BackendView, OperationView } from "../controller/views.ts";
+import type { Acting } from "./acting.ts";
+import { BackendActions } from "./BackendActions.tsx";
 import { Flags, Numbers } from "./Backends.tsx";
 import { hrefOf } from "./board.ts";
 import { HourChart } from "./HourChart.tsx";
@@ -22,6 +24,7 @@ export interface BackendData {
   /** Jobs that hold a slot. */
   readonly running: readonly AssignmentView[];
   readonly operations: readonly OperationView[];
+  readonly acting: Acting;
 }
 
 /** One backend: its slots, what waits for them, how it does, and what operators have set. */
@@ -57,6 +60,7 @@ export function BackendPage({ data }: { data: BackendData }) {
         <Slots backend={backend} jobs={jobs} />
         <Numbers backend={backend} />
       </section>
+      <BackendActions backend={backend} acting={data.acting} operations={data.operations} />
       <HourChart hour={data.hour} />
       <div class="columns">
         <Waiting data={data} />

@@ -1,4 +1,6 @@
 import type { CanaryView, LabelView } from "../controller/operating_views.ts";
+import { ActionPanel, Step } from "./ActionForms.tsx";
+import type { Acting } from "./acting.ts";
 import { clockTime, fill, number, plural, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
 import { Fact, PageHead, Panel, Scroller } from "./Parts.tsx";
@@ -9,6 +11,7 @@ export interface CanaryData {
   readonly at: string;
   readonly lastEventId: string;
   readonly canary: CanaryView;
+  readonly acting: Acting;
 }
 
 /** The label of the vm backend: what is declared, and how both labels do beside each other. */
@@ -65,11 +68,34 @@ export function CanaryPage({ data }: { data: CanaryData }) {
         </dl>
         {canary.declared === "vm-dev" ? <p class="empty">{text.pending}</p> : null}
       </Panel>
+      <LabelActions canary={canary} acting={data.acting} />
       <Comparison canary={canary} />
-      <div class="columns">
+      <div class="columns even">
         {canary.labels.map((label) => <Failures key={label.label} label={label} />)}
       </div>
     </>
+  );
+}
+
+function LabelActions({ canary, acting }: { canary: CanaryView; acting: Acting }) {
+  const { acting: text } = useLang().dict;
+  const path = "/actions/backends/vm/label";
+  const label = canary.override?.value ?? canary.configured;
+  const others = (["vm", "vm-dev"] as const).filter((name) => name !== label);
+  return (
+    <ActionPanel acting={acting}>
+      {others.map((name) => (
+        <Step
+          key={name}
+          name={name}
+          path={path}
+          title={name === "vm" ? text.promote : text.demote}
+          about={name === "vm" ? text.promoteText : text.demoteText}
+          acting={acting}
+          fields={[["label", name]]}
+        />
+      ))}
+    </ActionPanel>
   );
 }
 

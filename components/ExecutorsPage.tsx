@@ -1,5 +1,7 @@
 import type { BackendName } from "../controller/model/ids.ts";
 import type { ExecutorView } from "../controller/views.ts";
+import { mayAct } from "./ActionForms.tsx";
+import type { Acting } from "./acting.ts";
 import { fill, number, useLang } from "./lang.ts";
 import { type ListData, listHref } from "./list_query.ts";
 import { FilterForm, Maybe, PageHead, Pager, Panel, Scroller, Table } from "./Parts.tsx";
@@ -14,6 +16,7 @@ export interface ExecutorRow extends ExecutorView {
 /** What the page shows: executors of ours, page by page, and all others before them. */
 export interface ExecutorsData extends ListData<ExecutorRow> {
   readonly backends: readonly BackendName[];
+  readonly acting: Acting;
 }
 
 const PATH = "/executors";
@@ -60,7 +63,7 @@ export function ExecutorsPage({ data }: { data: ExecutorsData }) {
               </div>
             ))}
           </dl>
-          <Rows rows={strange} name={text.strangers} />
+          <Rows rows={strange} name={text.strangers} may={mayAct(data.acting)} />
         </Panel>
       )}
       <Panel
@@ -75,7 +78,7 @@ export function ExecutorsPage({ data }: { data: ExecutorsData }) {
               {Object.values(data.filters).some(Boolean) ? pages.noMatch : text.empty}
             </p>
           )
-          : <Rows rows={ours} name={pages.executors} />}
+          : <Rows rows={ours} name={pages.executors} may={mayAct(data.acting)} />}
         <Pager
           name={pages.executors}
           first={data.first ? null : listHref(PATH, data.filters)}
@@ -86,7 +89,9 @@ export function ExecutorsPage({ data }: { data: ExecutorsData }) {
   );
 }
 
-function Rows({ rows, name }: { rows: readonly ExecutorRow[]; name: string }) {
+function Rows(
+  { rows, name, may }: { rows: readonly ExecutorRow[]; name: string; may: boolean },
+) {
   const { executors: text, columns } = useLang().dict;
   return (
     <Scroller name={name}>
@@ -103,14 +108,20 @@ function Rows({ rows, name }: { rows: readonly ExecutorRow[]; name: string }) {
           ["why", text.why],
         ]}
       >
-        {rows.map((row) => <Row key={`${row.backend}/${row.name}/${row.uid}`} row={row} />)}
+        {rows.map((row) => (
+          <Row
+            key={`${row.backend}/${row.name}/${row.uid}`}
+            row={row}
+            may={may}
+          />
+        ))}
       </Table>
     </Scroller>
   );
 }
 
-function Row({ row }: { row: ExecutorRow }) {
-  const { executors: text } = useLang().dict;
+function Row({ row, may }: { row: ExecutorRow; may: boolean }) {
+  const { executors: text, acting } = useLang().dict;
   return (
     <tr>
       <td class="head">
@@ -125,7 +136,7 @@ function Row({ row }: { row: ExecutorRow }) {
               <Outside text={row.name} max={120} />
             </a>
           )}
-        <span class="sub mono mute">
+        <span class="stack mono mute">
           {row.assignmentId === null ? null : <Outside text={row.assignmentId} max={60} />}
           {row.uid === null ? null : (
             <span title={text.uid}>
@@ -158,6 +169,13 @@ function Row({ row }: { row: ExecutorRow }) {
       <td class="why">
         {row.ownership === "ours" ? null : <OwnershipBadge kind={row.ownership} />}
         {row.recovered === null ? null : <Recovered recovered={row.recovered} />}
+        {row.assignmentId === null || !may
+          ? null
+          : (
+            <a class="small" href={`/assignments/${row.assignmentId}/release`}>
+              {acting.release}
+            </a>
+          )}
         {row.why === null ? null : (
           <span class="evidence">
             <Outside text={row.why} max={300} />

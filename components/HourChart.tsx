@@ -21,7 +21,9 @@ export function HourChart({ hour }: { hour: HourView }) {
       aside={
         <span class="push mute num">
           {plural(lang, text.ended, sum((minute) => minute.ended))}
-          {failed === 0 ? null : <span class="bad">· {plural(lang, text.failed, failed)}</span>}
+          {failed === 0
+            ? null
+            : <span class="bad">{` · ${plural(lang, text.failed, failed)}`}</span>}
         </span>
       }
     >

@@ -1,5 +1,7 @@
 import type { LeaderView } from "../controller/views.ts";
-import { fill, number, useLang } from "./lang.ts";
+import { ActionPanel, Step } from "./ActionForms.tsx";
+import type { Acting } from "./acting.ts";
+import { fill, number, plural, useLang } from "./lang.ts";
 import { Fact, Maybe, PageHead, Panel, Scroller, Table } from "./Parts.tsx";
 import { Age, At, Outside } from "./Small.tsx";
 
@@ -8,6 +10,9 @@ export interface LeaderData {
   readonly at: string;
   readonly lastEventId: string;
   readonly leader: LeaderView;
+  /** Jobs at work now. */
+  readonly running: number;
+  readonly acting: Acting;
 }
 
 /** Who leads: the Lease's fields and the replicas. */
@@ -104,6 +109,26 @@ export function LeaderPage({ data }: { data: LeaderData }) {
           </Table>
         </Scroller>
       </Panel>
+      <StepDown data={data} />
     </>
+  );
+}
+
+function StepDown({ data }: { data: LeaderData }) {
+  const lang = useLang();
+  const { acting: text } = lang.dict;
+  const { leader, running, acting } = data;
+  return (
+    <ActionPanel acting={acting}>
+      {leader.mode === "none" ? <p class="mute">{text.noElection}</p> : (
+        <Step
+          name="step-down"
+          path="/actions/leader/step-down"
+          title={text.stepDown}
+          about={`${text.stepDownText} ${plural(lang, text.stepDownRunning, running)}`}
+          acting={acting}
+        />
+      )}
+    </ActionPanel>
   );
 }

@@ -1,5 +1,7 @@
 import type { OperationView } from "../controller/views.ts";
-import { Target } from "./AuditPage.tsx";
+import { ActionPanel, Step } from "./ActionForms.tsx";
+import type { Acting } from "./acting.ts";
+import { Target, Value } from "./AuditPage.tsx";
 import { useLang } from "./lang.ts";
 import { OperationState, Progress } from "./Operations.tsx";
 import { Fact, Maybe, PageHead, Panel } from "./Parts.tsx";
@@ -11,11 +13,12 @@ export interface OperationData {
   readonly at: string;
   readonly lastEventId: string;
   readonly operation: OperationView;
+  readonly acting: Acting;
 }
 
 /** One operation from its start to its result; it stays as long as it is kept. */
 export function OperationPage({ data }: { data: OperationData }) {
-  const { operation: text, pages } = useLang().dict;
+  const { operation: text, pages, acting, audit } = useLang().dict;
   const { operation } = data;
   return (
     <>
@@ -71,6 +74,10 @@ export function OperationPage({ data }: { data: OperationData }) {
               ? <Age at={operation.startedAt} />
               : <Took from={operation.startedAt} to={operation.endedAt} />}
           </Fact>
+          <Fact name={audit.change} wide>
+            <Value value={operation.before} /> <span aria-hidden="true">→</span>{" "}
+            <Value value={operation.after} />
+          </Fact>
           <Fact name={text.note} wide>
             <Maybe text={operation.note} max={600} />
           </Fact>
@@ -81,6 +88,19 @@ export function OperationPage({ data }: { data: OperationData }) {
           </Fact>
         </dl>
       </Panel>
+      {operation.action === "drain" && operation.state !== "undone"
+        ? (
+          <ActionPanel acting={data.acting}>
+            <Step
+              name="undo"
+              path={`/actions/operations/${encodeURIComponent(operation.id)}/undo`}
+              title={acting.undo}
+              about={acting.undoText}
+              acting={data.acting}
+            />
+          </ActionPanel>
+        )
+        : null}
     </>
   );
 }

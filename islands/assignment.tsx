@@ -3,7 +3,7 @@ import { mount } from "./mount.tsx";
 
 mount<AssignmentData>({
   component: AssignmentPage,
-  events: ["assignment", "status"],
+  events: ["assignment", "operation", "status"],
   apply(data, messages) {
     // The stream carries the row; events and phases come with the whole assignment.
     const mine = messages.some(({ old, new: now }) =>
@@ -14,5 +14,6 @@ mount<AssignmentData>({
 });
 
 function isOf(view: unknown, id: string): boolean {
-  return typeof view === "object" && view !== null && "id" in view && view.id === id;
+  if (typeof view !== "object" || view === null) return false;
+  return ("id" in view && view.id === id) || ("target" in view && view.target === id);
 }

@@ -1,14 +1,17 @@
 import { CanaryPage } from "../components/CanaryPage.tsx";
+import { actingOn } from "../web/acting.ts";
 import { definePage } from "../web/define.ts";
 
 /** The label of the vm backend, and how both labels do beside each other. */
 export default definePage({
   path: "/canary",
-  handler({ views, now, lastEventId }) {
+  handler(context) {
+    const { views, now, lastEventId } = context;
     const data = {
       at: new Date(now).toISOString(),
       lastEventId: lastEventId(),
       canary: views.canary(),
+      acting: actingOn(context, "vm"),
     };
     return Promise.resolve({ kind: "found", data });
   },

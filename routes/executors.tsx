@@ -1,6 +1,7 @@
 import { type ExecutorRow, ExecutorsPage } from "../components/ExecutorsPage.tsx";
 import { BACKENDS } from "../controller/model/ids.ts";
 import type { ExecutorView, Views } from "../controller/views.ts";
+import { actingOn } from "../web/acting.ts";
 import { definePage } from "../web/define.ts";
 import { loadList, oneOf, readFilters } from "../web/list_page.ts";
 
@@ -19,7 +20,11 @@ export default definePage({
         ...(recovered === undefined ? {} : { recovered: recovered === "true" }),
       }));
     const backends = views.backends().map(({ name }) => name);
-    return { kind: "found", data: { ...list, backends, items: withSlots(list.items, views) } };
+    const acting = actingOn(context, "");
+    return {
+      kind: "found",
+      data: { ...list, backends, acting, items: withSlots(list.items, views) },
+    };
   },
   title: ({ total }, { dict }) => `${dict.pages.executors} ${total}`,
   component: ExecutorsPage,

@@ -1,14 +1,18 @@
 import { LeaderPage } from "../components/LeaderPage.tsx";
+import { actingOn } from "../web/acting.ts";
 import { definePage } from "../web/define.ts";
 
 /** Who leads: fields of the Lease, epoch, replicas. */
 export default definePage({
   path: "/leader",
-  handler({ views, now, lastEventId }) {
+  handler(context) {
+    const { views, now, lastEventId } = context;
     const data = {
       at: new Date(now).toISOString(),
       lastEventId: lastEventId(),
       leader: views.leader(),
+      running: views.backends().reduce((sum, { running }) => sum + running, 0),
+      acting: actingOn(context, "leader"),
     };
     return Promise.resolve({ kind: "found", data });
   },

@@ -1,5 +1,6 @@
 import type { ReasonCode, Result } from "../../controller/model/reason.ts";
 import type { StateName } from "../../controller/model/state.ts";
+import type { ActingDict } from "./dict_acting.ts";
 import type { OperatingDict } from "./dict_operating.ts";
 
 /** A text that counts: `one` for a single thing, `other` for the rest. */
@@ -12,7 +13,7 @@ export interface Plural {
  * Every text of the pages. A language that lacks one does not compile. Texts are strings, never
  * functions, so that a page can carry its own language to the browser as JSON.
  */
-export interface Dict extends OperatingDict {
+export interface Dict extends OperatingDict, ActingDict {
   product: string;
   skip: string;
   nav: { label: string; now: string };

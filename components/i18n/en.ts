@@ -1,9 +1,11 @@
 import type { Dict } from "./dict.ts";
+import { enActing } from "./en_acting.ts";
 import { enOperating } from "./en_operating.ts";
 
 /** English. `{name}` stands for a value. */
 export const en: Dict = {
   ...enOperating,
+  ...enActing,
   product: "gitea-dynamic-runner",
   skip: "Skip to content",
   nav: { label: "Pages", now: "Now" },

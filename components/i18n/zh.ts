@@ -1,9 +1,11 @@
 import type { Dict } from "./dict.ts";
+import { zhActing } from "./zh_acting.ts";
 import { zhOperating } from "./zh_operating.ts";
 
 /** Simplified Chinese. `{name}` stands for a value. */
 export const zh: Dict = {
   ...zhOperating,
+  ...zhActing,
   product: "gitea-dynamic-runner",
   skip: "跳到正文",
   nav: { label: "页面", now: "当前" },

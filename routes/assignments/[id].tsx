@@ -1,12 +1,14 @@
 import { AssignmentPage } from "../../components/AssignmentPage.tsx";
 import { inert } from "../../components/inert.ts";
 import { parseAssignmentId } from "../../controller/model/ids.ts";
+import { actingOn } from "../../web/acting.ts";
 import { definePage } from "../../web/define.ts";
 
 /** One job, from Gitea's hand-out to clean-up. */
 export default definePage({
   path: "/assignments/:id",
-  async handler({ views, now, param, lastEventId: newest }) {
+  async handler(context) {
+    const { views, now, param, lastEventId: newest } = context;
     const id = parseAssignmentId(param("id"));
     const lastEventId = newest();
     const assignment = id === undefined ? undefined : await views.assignment(id);
@@ -16,9 +18,18 @@ export default definePage({
         detail: `Look for another assignment: "${param("id")}" is not known (any more)`,
       };
     }
+    // Without them the page still says how the job is.
+    const operations = await views.operations({ limit: 20, cursor: null, target: assignment.id })
+      .catch(() => ({ items: [] }));
     return {
       kind: "found",
-      data: { at: new Date(now).toISOString(), lastEventId, assignment },
+      data: {
+        at: new Date(now).toISOString(),
+        lastEventId,
+        assignment,
+        operations: operations.items,
+        acting: actingOn(context, assignment.id),
+      },
     };
   },
   title: ({ assignment: { repository, job, state } }, { dict }) =>

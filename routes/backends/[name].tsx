@@ -1,6 +1,7 @@
 import { BackendPage } from "../../components/BackendPage.tsx";
 import { GROUPS } from "../../components/board.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
+import { actingOn } from "../../web/acting.ts";
 import { definePage } from "../../web/define.ts";
 import { oneOf } from "../../web/list_page.ts";
 
@@ -11,7 +12,8 @@ const OPERATIONS = 20;
 /** One backend: slots, waiting jobs, failures, the last hour, what operators have set. */
 export default definePage({
   path: "/backends/:name",
-  async handler({ views, now, param, lastEventId: newest }) {
+  async handler(context) {
+    const { views, now, param, lastEventId: newest } = context;
     const name = oneOf(BACKENDS, param("name"));
     const lastEventId = newest();
     const [backend, hour] = name === undefined ? [] : [views.backend(name), views.hour(name)];
@@ -39,6 +41,7 @@ export default definePage({
         waiting: { items: waiting.items, total: waiting.total },
         running: running.items,
         operations: operations.items,
+        acting: actingOn(context, name),
       },
     };
   },

@@ -5,19 +5,23 @@ import { silentLogger } from "../../lib/logger.ts";
 import { LOOPBACK_HOSTS } from "../../web/guard.ts";
 import { listenWeb } from "../../web/listen.ts";
 import { createWeb } from "../../web/server.ts";
+import { createFakeActions, type FakeActions } from "../fakes/actions.ts";
 import { createFakeViews, type FakeViews, type FakeViewsOptions } from "../fakes/views.ts";
 
 /** A dashboard on a port of its own, showing fake data. */
 export interface Site extends AsyncDisposable {
   readonly url: string;
   readonly views: FakeViews;
+  readonly actions: FakeActions;
 }
 
 /** Starts a dashboard; `port` 0 takes a free one. */
 export function startSite(options: FakeViewsOptions = {}, port = 0): Site {
   const views = createFakeViews({ clock: systemClock }, options);
+  const actions = createFakeActions({ now: systemClock.now, find: views.find });
   const web = createWeb({
     views,
+    actions,
     clock: systemClock,
     logger: {
       ...silentLogger,
@@ -32,6 +36,7 @@ export function startSite(options: FakeViewsOptions = {}, port = 0): Site {
   return {
     url: `http://127.0.0.1:${listener.address.port}`,
     views,
+    actions,
     async [Symbol.asyncDispose]() {
       await web[Symbol.asyncDispose]();
       await listener[Symbol.asyncDispose]();

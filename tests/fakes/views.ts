@@ -28,6 +28,8 @@ import {
 export interface FakeViews extends Views {
   /** Makes or replaces a job and tells the subscribers. */
   put(sketch: JobSketch): AssignmentView;
+  /** A job as lists show it. */
+  find(id: string): AssignmentView | undefined;
   /** Takes a job away and tells the subscribers. */
   drop(task: number): void;
   /** Tells the subscribers of a change. */
@@ -222,6 +224,7 @@ export function createFakeViews(
       listeners.add(listener);
       signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
     },
+    find: (id) => jobs.get(id),
     put(sketch) {
       const old = jobs.get(idOf(sketch.task)) ?? null;
       return changing(() => {

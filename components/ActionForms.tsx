@@ -1,0 +1,101 @@
+import type { ComponentChildren } from "preact";
+import type { Acting } from "./acting.ts";
+import { inert } from "./inert.ts";
+import { fill, useLang } from "./lang.ts";
+import { Panel } from "./Parts.tsx";
+
+/** The panel with a page's actions, or why there are none. */
+export function ActionPanel(
+  { acting, children }: { acting: Acting; children: ComponentChildren },
+) {
+  const { acting: text } = useLang().dict;
+  return (
+    <Panel id="actions" title={text.title} kind="actions">
+      {acting.elsewhere !== null
+        ? <p class="empty">{fill(text.elsewhere, { leader: inert(acting.elsewhere, 200) })}</p>
+        : acting.role === "viewer"
+        ? <p class="empty">{text.viewer}</p>
+        : <div class="steps">{children}</div>}
+    </Panel>
+  );
+}
+
+/** True when somebody may act on this page. */
+export function mayAct({ role, elsewhere }: Acting): boolean {
+  return role !== "viewer" && elsewhere === null;
+}
+
+/**
+ * An action in two steps: the first opens what it does and asks why, the second does it. For what can
+ * be undone; it works without script.
+ */
+export function Step(
+  { name, path, title, about, acting, fields = [], children }: {
+    /** Differs from the other forms of the page. */
+    name: string;
+    /** Where the form is sent. */
+    path: string;
+    title: string;
+    about: string;
+    acting: Acting;
+    /** Hidden ones. */
+    fields?: readonly (readonly [name: string, value: string])[];
+    /** Further fields. */
+    children?: ComponentChildren;
+  },
+) {
+  const { acting: text } = useLang().dict;
+  return (
+    <details class="step" name="step">
+      <summary class="button">{title}…</summary>
+      <form method="post" action={path} class="step-form">
+        <p>{about}</p>
+        <Hidden acting={acting} name={name} fields={fields} />
+        {children}
+        <Note name={name} />
+        <button type="submit" class="act">{fill(text.confirm, { action: title })}</button>
+      </form>
+    </details>
+  );
+}
+
+/** Key, precondition and what else a form carries unseen. */
+export function Hidden(
+  { acting, name, fields = [] }: {
+    acting: Acting;
+    name: string;
+    fields?: readonly (readonly [name: string, value: string])[];
+  },
+) {
+  return (
+    <>
+      <input type="hidden" name="key" value={`${acting.key}-${name}`} />
+      {acting.tag === null ? null : <input type="hidden" name="if_match" value={acting.tag} />}
+      {fields.map(([field, value]) => (
+        <input
+          key={field}
+          type="hidden"
+          name={field}
+          value={value}
+        />
+      ))}
+    </>
+  );
+}
+
+/** Why somebody does it. */
+export function Note({ name }: { name: string }) {
+  const { acting: text } = useLang().dict;
+  return (
+    <label class="field grow">
+      <span>{text.note}</span>
+      <input
+        name="note"
+        id={`note-${name}`}
+        maxLength={500}
+        autocomplete="off"
+        placeholder={text.notePlaceholder}
+      />
+    </label>
+  );
+}
