@@ -114,7 +114,9 @@ function Callout({ job }: { job: AssignmentDetailView }) {
 /** What may be done with it; what cannot be undone leads to a page that says what it will do. */
 function JobActions({ job, acting }: { job: AssignmentDetailView; acting: Acting }) {
   const { acting: text } = useLang().dict;
-  if (!mayAct(acting) || acting.tag === null || job.state === "cleaned") return null;
+  // Without a tag the leader knows it from the history only: nothing is left to act on.
+  const known = acting.tag !== null && job.state !== "cleaned";
+  if (!mayAct(acting) || (!known && job.state !== "parked")) return null;
   return (
     <div class="job-actions">
       {job.state === "parked"
@@ -125,8 +127,14 @@ function JobActions({ job, acting }: { job: AssignmentDetailView; acting: Acting
           </form>
         )
         : null}
-      <a class="button" href={`/assignments/${job.id}/cancel`}>{text.cancel}</a>
-      <a class="button" href={`/assignments/${job.id}/release`}>{text.release}</a>
+      {known
+        ? (
+          <>
+            <a class="button" href={`/assignments/${job.id}/cancel`}>{text.cancel}</a>
+            <a class="button" href={`/assignments/${job.id}/release`}>{text.release}</a>
+          </>
+        )
+        : null}
     </div>
   );
 }
