@@ -6,6 +6,7 @@ import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
 import type { AssignmentId } from "../controller/model/ids.ts";
 import type { Offers } from "../controller/offers.ts";
 import type { Relay } from "./relay.ts";
+import { createWatchers } from "./watchers.ts";
 
 /** Where an assignment stands at the facade. */
 export type OfferState =
@@ -78,27 +79,9 @@ interface Entry {
 export function createRegistry(deps: RegistryDeps): Registry {
   const { clock } = deps;
   const entries = new Map<AssignmentId, Entry>();
-  const watchers = new Map<AssignmentId, Set<() => void>>();
+  const watchers = createWatchers<AssignmentId>();
   let isComplete = false;
 
-  const changed = (id: AssignmentId) => {
-    for (const wake of watchers.get(id) ?? []) wake();
-  };
-  /** Resolves at the next change of that assignment, or when the signal aborts. */
-  const nextChange = (id: AssignmentId, signal: AbortSignal) =>
-    new Promise<void>((resolve) => {
-      if (signal.aborted) return resolve();
-      const set = watchers.get(id) ?? new Set();
-      watchers.set(id, set);
-      const wake = () => {
-        set.delete(wake);
-        if (set.size === 0) watchers.delete(id);
-        signal.removeEventListener("abort", wake);
-        resolve();
-      };
-      set.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
   const sweep = () => {
     for (const [id, entry] of entries) {
       if (entry.removedAt === null) continue;
@@ -113,7 +96,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
     // Removed ones stand in order of removal, so that the sweep may stop early.
     entries.delete(info.id);
     entries.set(info.id, { info, state, removedAt: null });
-    changed(info.id);
+    watchers.changed(info.id);
   };
   const resolve = (id: AssignmentId, spiffeId: string): Resolved => {
     const entry = entries.get(id);
@@ -160,7 +143,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
       while (true) {
         const found = resolve(id, spiffeId);
         if (found.kind !== "unknown" || signal.aborted) return found;
-        await nextChange(id, signal);
+        await watchers.next(id, signal);
       }
     },
     async waitClaimed(id, signal) {
@@ -168,7 +151,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
         const state = entries.get(id)?.state;
         if (state?.kind === "claimed") return state.gate;
         signal.throwIfAborted();
-        await nextChange(id, signal);
+        await watchers.next(id, signal);
       }
     },
     claimed(id, gate, logOffset) {
@@ -176,7 +159,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
       if (entry?.state.kind !== "offered") return;
       const relay = deps.relayFor(entry.info, logOffset);
       entry.state = { kind: "claimed", gate, task: entry.state.task, relay };
-      changed(id);
+      watchers.changed(id);
     },
     delivered(id) {
       const entry = entries.get(id);
