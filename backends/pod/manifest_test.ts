@@ -233,7 +233,7 @@ Deno.test("podManifest() takes the template's volumes in place of its own", () =
   const mounted = made(`
 spec:
   volumes: [{name: disk, ephemeral: {}}]
-  containers: [{name: executor, volumeMounts: [{name: disk, mountPath: /work/}]}]
+  containers: [{name: executor, volumeMounts: [{name: disk, mountPath: //work}]}]
 `);
   assert.ok(Array.isArray(mounted.spec.volumes) && Array.isArray(mounted.container.volumeMounts));
   assert.deepEqual(mounted.spec.volumes.map(({ name }) => name), [
@@ -243,7 +243,7 @@ spec:
     "spiffe-workload-api",
   ]);
   assert.deepEqual(mounted.container.volumeMounts.map(({ mountPath }) => mountPath), [
-    "/work/",
+    "//work",
     "/tmp",
     "/run/identity-gate",
     "/run/spire",
