@@ -130,7 +130,7 @@ export async function createKubernetes(
       : null;
     if (failure === null) return error;
     const judged = new KubernetesError(action, failure, { cause: error });
-    if (judged.retryable || judged.status === 401) keeper.failed(judged);
+    if (judged.unanswered) keeper.failed(judged);
     else keeper.ok();
     return judged;
   };

@@ -29,6 +29,11 @@ export class KubernetesError extends Error {
   get retryable(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
+
+  /** True when the server did not do its work for us: no answer, trouble of its own, or who we are. */
+  get unanswered(): boolean {
+    return this.retryable || this.status === 401;
+  }
 }
 
 /** What is known of a call that failed. */

@@ -39,12 +39,14 @@ export interface WatchDeps extends Exchange {
   readonly logger: Logger;
   /** Told of the list and of every event and bookmark: the age of the last one is a metric. */
   readonly recorder: Pick<Recorder, "watchEvent">;
-  readonly keeper: Pick<KubernetesWatchkeeper, "ok" | "interrupted">;
+  readonly keeper: Pick<KubernetesWatchkeeper, "ok" | "failed" | "interrupted">;
 }
 
 /** Between the beginnings of two lists. */
 const LIST_SPACING_MS = 1_000;
 const BACKOFF = { firstMs: 500, maxMs: 10_000 };
+/** The same trouble is not logged more often. */
+const REPEAT_LOG_MS = 30_000;
 /** A watch that ends sooner is a failure, lest we ask again in a tight loop. */
 const SHORT_MS = 1_000;
 
@@ -70,6 +72,11 @@ export async function* listAndWatch<T>(
   let place: string | null = null;
   let failures = 0;
   let listedAt = -Infinity;
+  const heard = () => {
+    keeper.ok();
+    recorder.watchEvent(target.source);
+  };
+  let said = { text: "", at: -Infinity, unsaid: 0 };
 
   while (!signal.aborted) {
     let openedAt = clock.monotonic();
@@ -81,17 +88,17 @@ export async function* listAndWatch<T>(
         listedAt = clock.monotonic();
         const { objects, version } = await listAll(target, deps);
         place = version;
-        keeper.ok();
-        recorder.watchEvent(target.source);
+        heard();
         yield { kind: "listed", items: objects.flatMap((object) => read(target, object, logger)) };
       }
       openedAt = clock.monotonic();
       await using watch = await openWatch(target, place, deps);
+      keeper.ok();
       keeper.interrupted(target.source, null);
       for await (const event of watch.events) {
         place = following(place, event.version);
         failures = 0;
-        recorder.watchEvent(target.source);
+        heard();
         if (event.kind === "bookmark") continue;
         for (const item of read(target, event.object, logger)) yield { kind: event.kind, item };
       }
@@ -108,13 +115,21 @@ export async function* listAndWatch<T>(
     failures += 1;
     if (failure instanceof Lost) place = null;
     const problem = problemOf(target, failure);
-    const fields = { error: problem, failures, listAgain: place === null };
+    // Everybody meets this after a restart of the server: no trouble, and the list is spaced.
     if (failure instanceof Lost && failure.kind === "expired" && failures === 1) {
-      // Everybody meets this after a restart of the server: no trouble, and the list is spaced.
-      logger.info("kubernetes watch interrupted", fields);
+      logger.info("kubernetes watch expired: everything is listed again");
       continue;
     }
-    logger.warn("kubernetes watch interrupted", fields);
+    const now = clock.monotonic();
+    if (said.text === problem.message && now - said.at < REPEAT_LOG_MS) {
+      said.unsaid += 1;
+    } else {
+      const fields = { error: problem, listAgain: place === null, repeated: said.unsaid };
+      logger.warn("kubernetes watch interrupted", fields);
+      said = { text: problem.message, at: now, unsaid: 0 };
+    }
+    if (problem.unanswered) keeper.failed(problem);
+    else keeper.ok();
     keeper.interrupted(target.source, problem);
     const wait = Math.max(backoffMs(failures, BACKOFF, random), problem.retryAfterMs ?? 0);
     await clock.sleep(wait, signal).catch(() => {});

@@ -159,7 +159,7 @@ Deno.test("listAndWatch() waits as long as Retry-After says", async () => {
   // The first request has gone out already; this is the list.
   await world.pass(6_900);
   assert.deepEqual(names(world.told), []);
-  assert.equal(world.keeper.status().state, "degraded");
+  assert.equal(world.keeper.status().state, "down");
   assert.match(
     world.keeper.status().lastError ?? "",
     /Watch "things": .* 429 TooManyRequests: later/,
@@ -169,17 +169,38 @@ Deno.test("listAndWatch() waits as long as Retry-After says", async () => {
   assert.equal(world.keeper.status().state, "up");
 });
 
-Deno.test("listAndWatch() waits longer and longer for a server that fails, at most 10 s", async () => {
+Deno.test("listAndWatch() waits longer and longer for a server that fails, at most 10 s, and says so twice a minute", async () => {
   await using world = startWatchWorld({ random: () => 1 });
-  world.server.fail(1_000, () => Response.json(status(500, "InternalError", "x"), { status: 500 }));
-  const tries: number[] = [];
-  for (let second = 0; second < 60; second++) {
+  let tries = 0;
+  const failed = Array.from({ length: 60 }, () => 0);
+  world.server.fail(1_000, () => {
+    tries += 1;
+    return Response.json(status(500, "InternalError", "x"), { status: 500 });
+  });
+  for (const second of failed.keys()) {
     await world.pass(1_000);
-    tries.push(world.logged.length);
+    failed[second] = tries;
   }
-  // 0, 0.5, 1.5, 3.5, 7.5, 15.5, 25.5 ... (and a list a second at most)
-  assert.ok((tries[9] ?? 0) <= 5, `tries in 10 s: ${tries[9]}`);
-  assert.ok((tries.at(-1) ?? 0) >= 9, `tries in 60 s: ${tries.at(-1)}`);
+  // After 0, 1.25 (the spacing of lists), 2.5, 4.5, 8.5, 16.5 s, then every 10 s.
+  assert.equal(failed[9], 5);
+  assert.equal(failed[59], 10);
+  assert.deepEqual(world.logged, Array(2).fill("kubernetes watch interrupted"));
+  assert.equal(world.keeper.status().state, "down");
+});
+
+Deno.test("listAndWatch() shows missing rights as trouble of the watch, not of the server", async () => {
+  await using world = startWatchWorld();
+  world.server.fail(
+    1_000,
+    () =>
+      Response.json(status(403, "Forbidden", 'User "u" cannot list resource "things" in ...'), {
+        status: 403,
+      }),
+  );
+  await world.pass(60_000);
+  const { state, lastError } = world.keeper.status();
+  assert.equal(state, "degraded");
+  assert.match(lastError ?? "", /^Watch "things": .* 403 Forbidden: .*give the service account/);
 });
 
 Deno.test("listAndWatch() does not ask in a tight loop when watches end at once", async () => {
