@@ -75,6 +75,10 @@ export async function startActing(
   const codec = createEnvelopeCodec(capabilityKeys, { trustDomain, defaultBackend });
   const ownership = createOwnership({ keys: capabilityKeys, prefix, instance, trustDomain });
   const statistics = createPhaseStatistics();
+  const announcer = parts.announce?.({
+    executorOf: (id) => engine.ledger.get(id)?.executor ?? null,
+    guard,
+  });
   const engine = setup.use(createEngine({
     ...ports,
     offers: facade.offers,
@@ -94,7 +98,10 @@ export async function startActing(
       giteaUrl: parts.gitea.url,
       capability: (id) => capabilities.issue(id),
     }),
-    append: events.append,
+    append(entry) {
+      events.append(entry);
+      announcer?.write(entry);
+    },
     facadeSince: () => facadeSince,
     guard,
     onRecovered: () => facade.offers.complete(),
@@ -162,6 +169,7 @@ export async function startActing(
         serve(stop),
         scheduler.run(stop),
         labels.run(stop),
+        announcer?.run(stop),
         useApiToken({
           ...ports,
           runnerId: connections.gitea.runnerId,

@@ -1,4 +1,5 @@
 import { createPodBackend } from "../backends/pod/pod_backend.ts";
+import { createPodEvents } from "../backends/pod/pod_events.ts";
 import { NO_TEMPLATE, parsePodTemplate } from "../backends/pod/template.ts";
 import { createKubernetes } from "../clients/kubernetes/client.ts";
 import { createExecutorCluster } from "../clients/kubernetes/executor_cluster.ts";
@@ -27,6 +28,7 @@ export async function openCluster(
   const deps = { clock, logger, random, recorder };
   const kubernetes = stack.use(await createKubernetes(access, deps));
   const settings = config.executors === "real" ? await podSettings(config) : null;
+  const executors = createExecutorCluster(kubernetes, { namespace: config.namespace, clock });
   const elected = config.leaderElection === "kubernetes";
   const ownNamespace = elected ? await namespaceOf(access) : null;
   // No burst of other calls may hold up the renewal of the lease.
@@ -71,10 +73,13 @@ export async function openCluster(
           random,
         }),
     },
+    ...settings === null ? {} : {
+      announce: (deps) => createPodEvents({ cluster: executors, clock, logger, ...deps }),
+    },
     async podBackend(gitea, guard) {
       if (settings === null) throw new TypeError("Make Pods: executors are processes here");
       return createPodBackend({
-        cluster: createExecutorCluster(kubernetes, { namespace: config.namespace, clock }),
+        cluster: executors,
         pods: settings,
         identity: {
           instance: await instanceOf(gitea.uuid, config.namespace),

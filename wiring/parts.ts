@@ -1,8 +1,10 @@
 import type { connectNats } from "../clients/nats/connection.ts";
-import type { Backend } from "../controller/backend.ts";
+import type { Backend, Executor } from "../controller/backend.ts";
 import type { Config } from "../controller/config/config.ts";
+import type { Journal } from "../controller/journal.ts";
 import type { LeaderLabel } from "../controller/leader_label.ts";
 import type { Leadership } from "../controller/leadership.ts";
+import type { AssignmentId } from "../controller/model/ids.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { Secret } from "../lib/secret.ts";
@@ -27,6 +29,11 @@ export interface Parts extends ServerParts, ExecutorParts {
   };
   /** Makes the contender for the lead; absent where the lead is a key beside the records. */
   elect?(options: Contender): Leadership;
+  /** Tells on the executors themselves what becomes of them; absent where they can hold no such note. */
+  announce?(deps: {
+    executorOf(id: AssignmentId): Pick<Executor, "name" | "uid"> | null;
+    guard(): void;
+  }): Journal & { run(signal: AbortSignal): Promise<void> };
   /** Shows outside of this process that it leads; absent where nobody looks for it. */
   label?(guard: () => void): LeaderLabel;
 }
@@ -48,7 +55,7 @@ export interface ExecutorParts {
 }
 
 /** What a cluster gives. */
-export interface ClusterParts extends Pick<Parts, "elect" | "label"> {
+export interface ClusterParts extends Pick<Parts, "elect" | "label" | "announce"> {
   podBackend(gitea: ServerParts["gitea"], guard: () => void): Promise<Backend>;
 }
 
@@ -127,9 +134,12 @@ function makeReal(config: Config, cluster: ClusterParts | undefined): MakeExecut
     });
 }
 
-function clusterParts(cluster: ClusterParts | undefined): Pick<Parts, "elect" | "label"> {
+function clusterParts(
+  cluster: ClusterParts | undefined,
+): Pick<Parts, "elect" | "label" | "announce"> {
   return {
     ...cluster?.elect === undefined ? {} : { elect: cluster.elect },
     ...cluster?.label === undefined ? {} : { label: cluster.label },
+    ...cluster?.announce === undefined ? {} : { announce: cluster.announce },
   };
 }

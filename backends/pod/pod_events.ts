@@ -47,6 +47,8 @@ export function createPodEvents(deps: {
   readonly logger: Logger;
   /** The executor of an assignment as the ledger has it; null when it has none. */
   executorOf(id: AssignmentId): Who | null;
+  /** Throws when this process may not act any more. */
+  guard(): void;
 }): PodEvents {
   const { cluster, clock } = deps;
   const queue: { readonly entry: JournalEntry; readonly who: Who | null }[] = [];
@@ -76,6 +78,7 @@ export function createPodEvents(deps: {
     const detail = entry.detail === null ? "" : `: ${entry.detail}`;
     const message = oneLine(`${text} ${entry.assignment}${detail}`, MAX_MESSAGE);
     try {
+      deps.guard();
       await cluster.emitPodEvent(executor, { type, reason, message }, { signal });
       failing = false;
     } catch (error) {

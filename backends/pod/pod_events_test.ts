@@ -43,10 +43,14 @@ function setup() {
     clock,
     logger: { ...silentLogger, warn: (message, fields) => void warnings.push({ message, fields }) },
     executorOf: (id) => executors.get(id) ?? null,
+    guard() {
+      if (world.fenced) throw new Error("not the leader");
+    },
   });
   const stop = new AbortController();
   const running = events.run(stop.signal);
-  return {
+  const world = {
+    fenced: false,
     clock,
     cluster,
     executors,
@@ -61,6 +65,7 @@ function setup() {
       await running;
     },
   };
+  return world;
 }
 
 Deno.test("createPodEvents() tells what happens to an executor, each kind once", async () => {
@@ -136,4 +141,13 @@ Deno.test("createPodEvents() pauses after a failure, complains once, and drops w
   events.write(entryOf("runner_claimed"));
   await world.settled();
   assert.deepEqual(cluster.events.map(({ reason }) => reason), ["JobClaimed"]);
+});
+
+Deno.test("createPodEvents() writes nothing while we may not act", async () => {
+  await using world = setup();
+  world.fenced = true;
+  world.events.write(entryOf("executor_created"));
+  await world.settled();
+  assert.deepEqual(world.cluster.calls, []);
+  assert.equal(world.warnings.length, 1);
 });
