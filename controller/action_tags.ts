@@ -16,11 +16,14 @@ export function assignmentTag({ state, executor, stateSince }: Entry): string {
   return tagOf(["assignment", state.kind, presence, stateSince, executor?.uid ?? null]);
 }
 
-/** Whether a header of `If-Match` (RFC 9110 13.1.1) names `tag`; without a header it does. */
+/**
+ * Whether a header of `If-Match` (RFC 9110 13.1.1) names `tag`; without a header it does. A tag that
+ * compression made weak on its way counts, too: it names a state, not the bytes that tell of it.
+ */
 export function namesTag(header: string | null, tag: string): boolean {
   if (header === null) return true;
   return header.split(",").some((each) => {
-    const named = each.trim();
+    const named = each.trim().replace(/^W\//, "");
     return named === "*" || named === tag;
   });
 }

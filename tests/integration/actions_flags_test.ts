@@ -150,7 +150,8 @@ Deno.test("If-Match names the flags that the caller saw: 412 when they have chan
   // Jobs that come and go are no change of it.
   await t.world.submit(1);
   assert.equal(t.actions.tagOf("pod"), tag);
-  assert.equal((await t.act({ kind: "cordon", ...POD }, { ifMatch: `"x", ${tag}` })).kind, "done");
+  const ifMatch = `"x", W/${tag}`;
+  assert.equal((await t.act({ kind: "cordon", ...POD }, { ifMatch })).kind, "done");
   assert.equal(t.actions.tagOf("gitea-task-99"), null);
 });
 

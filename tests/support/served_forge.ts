@@ -8,8 +8,10 @@ export interface ServedForge extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   /** Calls of `method` so far, e.g. `FetchTask`, by user agent and all. */
   calls(method: string): number;
-  /** Queues a job of one step for the Pod pool; its title is its job key. */
-  dispatch(job: string, script: string): void;
+  /** Queues a job of one step, for the Pod pool unless another label is given; its title is its job key. */
+  dispatch(job: string, script: string, label?: string): void;
+  /** Labels of the last Declare; empty before the first. */
+  declared(): readonly string[];
   job(job: string): Readonly<StoredJob> | undefined;
   rows(job: string): readonly string[];
 }
@@ -32,9 +34,10 @@ export function serveForge(): ServedForge {
       GITEA_RUNNER_TOKEN: runner.token.reveal(),
     },
     calls: (method) => counts.get(method) ?? 0,
-    dispatch(job, script) {
+    declared: () => fake.declares.at(-1) ?? [],
+    dispatch(job, script, label = "pod") {
       const common = { repository: "sample/outside", workflow: "outside.yaml" };
-      const runsOn = ["self-hosted", "pod"];
+      const runsOn = ["self-hosted", label];
       const workflow = {
         on: "push",
         jobs: { [job]: { "runs-on": runsOn, steps: [{ run: script }] } },
