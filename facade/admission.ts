@@ -10,6 +10,7 @@ import type { Recorder } from "../controller/recorder.ts";
 import type { Logger } from "../lib/logger.ts";
 import { type Access, EXPIRED } from "./access.ts";
 import type { Caller } from "./caller.ts";
+import { NO_PART } from "./own_offer.ts";
 
 /** A request that nobody has judged: refused. */
 export const NOT_JUDGED: Access = { kind: "refused", why: "the request was not judged" };
@@ -65,5 +66,5 @@ export function callerOf(context: HandlerContext): Caller {
 }
 
 function noPart(): ConnectError {
-  return new ConnectError("this executor has no part in that", Code.PermissionDenied);
+  return new ConnectError(NO_PART, Code.PermissionDenied);
 }

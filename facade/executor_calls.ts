@@ -8,6 +8,7 @@ import type { Recorder } from "../controller/recorder.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import { type Access, EXPIRED } from "./access.ts";
 import type { Caller } from "./caller.ts";
+import { NO_PART, ownOffer, STARTING } from "./own_offer.ts";
 import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
 
@@ -49,7 +50,7 @@ export function executorCalls(
 
   const refuse = (caller: Caller | null, why: string) => {
     logger.warn("executor refused", { assignment: caller?.assignment ?? null, detail: why });
-    return new ProblemError(403, "this executor has no part in that");
+    return new ProblemError(403, NO_PART);
   };
   const authenticate = (access: Access): Caller => {
     if (access.kind === "busy") throw new ProblemError(429, `too many calls: ${access.why}`);
@@ -61,19 +62,11 @@ export function executorCalls(
   };
   /** The relay of a claimed job, null before the claim. */
   const relayOf = (caller: Caller): Relay | null => {
-    const found = registry.resolve(caller.assignment, caller.spiffeId);
-    if (found.kind === "foreign") throw refuse(caller, "the assignment is another identity's");
-    if (found.kind === "unknown") {
-      throw registry.isComplete
-        ? refuse(caller, "the assignment is not known")
-        : new ProblemError(503, "the controller is starting: try again");
-    }
-    const { state } = found.offer;
-    if (state.kind === "offered") return null;
-    if (state.kind === "claimed" && state.gate !== caller.gate) {
-      throw refuse(caller, "another gate has claimed this job");
-    }
-    return state.relay;
+    const own = ownOffer(registry, caller);
+    if (own.kind === "refused") throw refuse(caller, own.why);
+    if (own.kind === "starting") throw new ProblemError(503, STARTING);
+    const { state } = own.offer;
+    return state.kind === "offered" ? null : state.relay;
   };
   const act = (name: string, caller: Caller, body: Readonly<Record<string, unknown>>) => {
     const relay = relayOf(caller);

@@ -2,17 +2,15 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { create } from "../proto/runtime.ts";
 import { PingService } from "../proto/gen/ping/v1/ping_pb.ts";
-import {
-  FetchTaskResponseSchema,
-  RunnerSchema,
-  RunnerStatus,
-} from "../proto/gen/runner/v1/messages_pb.ts";
+import { RunnerSchema, RunnerStatus } from "../proto/gen/runner/v1/messages_pb.ts";
 import { RunnerService } from "../proto/gen/runner/v1/services_pb.ts";
 import { Code, ConnectError, type HandlerContext } from "../clients/connect/error.ts";
 import type { Register } from "../clients/connect/router.ts";
-import type { ClaimAnswer, ExecutorEvents } from "../controller/offers.ts";
+import type { ExecutorEvents } from "../controller/offers.ts";
 import type { Caller } from "./caller.ts";
-import type { Registry, Resolved } from "./registry.ts";
+import { fetchTask } from "./fetch_task.ts";
+import { NO_PART, ownOffer, STARTING } from "./own_offer.ts";
+import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
 
 /** Header by which Gitea tells runners what it can do; the runner hands it on to jobs. */
@@ -30,9 +28,6 @@ export interface RunnerServiceDeps {
   declared(): string | null;
 }
 
-/** The official runner gives FetchTask 5 s. */
-const HOLD_MS = 4_000;
-
 /**
  * RunnerService and Ping as executors see them: each caller meets exactly its own task.
  *
@@ -40,69 +35,25 @@ const HOLD_MS = 4_000;
  * may be claimed, and hands it to one gate only; `UpdateTask` and `UpdateLog` go to the task's relay.
  */
 export function runnerService(deps: RunnerServiceDeps): Register {
-  const { registry, events, clock, logger } = deps;
+  const { registry, logger } = deps;
 
   const refuse = (caller: Caller, why: string) => {
     logger.warn("executor refused", { assignment: caller.assignment, detail: why });
-    return new ConnectError("this executor has no part in that", Code.PermissionDenied);
-  };
-  const foreign = (caller: Caller) => refuse(caller, "the assignment is another identity's");
-
-  /** A claim that is not decided when the patience ends is asked for again. */
-  const claim = async (caller: Caller, hold: AbortSignal): Promise<ClaimAnswer> => {
-    try {
-      return await events.claim(caller.assignment, caller.gate, hold);
-    } catch (error) {
-      if (hold.aborted) return { kind: "wait" };
-      throw error;
-    }
-  };
-  const fetchTask = async (caller: Caller, signal: AbortSignal) => {
-    const none = create(FetchTaskResponseSchema, {});
-    using patience = clock.timeout(HOLD_MS);
-    const hold = AbortSignal.any([signal, patience.signal]);
-    const found = await registry.waitOffer(caller.assignment, caller.spiffeId, hold);
-    if (found.kind === "foreign") throw foreign(caller);
-    // Not known (yet): after a restart the controller may still have to find it.
-    if (found.kind === "unknown") return none;
-    const { state } = found.offer;
-    if (state.kind === "removed") throw refuse(caller, "the assignment has ended");
-    if (state.kind === "claimed" && state.gate !== caller.gate) {
-      throw refuse(caller, "another gate has claimed this job");
-    }
-    if (state.kind === "claimed") return create(FetchTaskResponseSchema, { ...taskOf(state.task) });
-    const answer = await claim(caller, hold);
-    if (answer.kind === "wait") return none;
-    if (answer.kind === "refused") throw refuse(caller, answer.why);
-    registry.claimed(caller.assignment, caller.gate, answer.logOffset);
-    const after = registry.resolve(caller.assignment, caller.spiffeId);
-    const now = after.kind === "found" ? after.offer.state : undefined;
-    if (now?.kind !== "claimed" || now.gate !== caller.gate) {
-      throw refuse(caller, "the assignment ended while it was being claimed");
-    }
-    logger.info("task handed over", { assignment: caller.assignment, serial: caller.serial });
-    return create(FetchTaskResponseSchema, { ...taskOf(now.task) });
+    return new ConnectError(NO_PART, Code.PermissionDenied);
   };
 
   /** The relay of the caller's own task, if the reported task id is that one. */
   const relayOf = (caller: Caller, taskId: bigint): Relay => {
-    const found = registry.resolve(caller.assignment, caller.spiffeId);
-    if (found.kind !== "found") throw notFound(caller, found);
-    const { info, state } = found.offer;
+    const own = ownOffer(registry, caller);
+    if (own.kind === "refused") throw refuse(caller, own.why);
+    if (own.kind === "starting") throw new ConnectError(STARTING, Code.Unavailable);
+    const { info, state } = own.offer;
     if (BigInt(info.taskId) !== taskId) throw refuse(caller, "the report is for another task");
-    if (state.kind === "claimed") {
-      if (state.gate !== caller.gate) throw refuse(caller, "another gate has claimed this job");
-      registry.delivered(caller.assignment);
-      return state.relay;
+    if (state.kind === "offered" || state.relay === null) {
+      throw refuse(caller, "the job is not claimed");
     }
-    if (state.kind === "removed" && state.relay !== null) return state.relay;
-    throw refuse(caller, "the job is not claimed");
-  };
-  const notFound = (caller: Caller, found: Exclude<Resolved, { kind: "found" }>) => {
-    if (found.kind === "foreign") return foreign(caller);
-    return registry.isComplete
-      ? refuse(caller, "the assignment is not known")
-      : new ConnectError("the controller is starting: try again", Code.Unavailable);
+    if (state.kind === "claimed") registry.delivered(caller.assignment);
+    return state.relay;
   };
 
   return (router) => {
@@ -126,7 +77,8 @@ export function runnerService(deps: RunnerServiceDeps): Register {
         });
         return { runner };
       },
-      fetchTask: (_request, context) => fetchTask(deps.caller(context), context.signal),
+      fetchTask: (_request, context) =>
+        fetchTask({ ...deps, refuse }, deps.caller(context), context.signal),
       updateTask(request, context) {
         const caller = deps.caller(context);
         const { state, outputs } = request;
@@ -146,8 +98,4 @@ export function runnerService(deps: RunnerServiceDeps): Register {
       },
     });
   };
-}
-
-function taskOf<T>(task: T | null): { task: T } | Record<string, never> {
-  return task === null ? {} : { task };
 }

@@ -104,7 +104,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "mutations: secret in a log field",
-    file: "facade/runner_service.ts",
+    file: "facade/fetch_task.ts",
     before: `logger.info("task handed over", { assignment: caller.assignment,`,
     after:
       `logger.info("task handed over", { seen: now.task?.secrets, assignment: caller.assignment,`,
