@@ -162,6 +162,11 @@ export function createEffects(deps: {
         });
       case "settle":
         return persist(entry, "settle", async (signal) => {
+          if (effect.code === "executor_lost") {
+            // It may have told the end before it was lost: then that is the truth.
+            const told = await deps.offers.conclude(entry.info.id, signal);
+            if (told !== null) return { kind: "settled", result: told };
+          }
           const result = await settleTask(
             {
               taskId: entry.info.taskId,

@@ -26,6 +26,12 @@ export interface Offers {
    * goes into the job's log. Idempotent; the controller asks again after a restart.
    */
   cancel(id: AssignmentId, why: string): void;
+  /**
+   * For an executor that is lost: brings to Gitea the final state that it had reported here and that
+   * Gitea has not taken. Resolves to the stored result; to null when it had reported none. Throws
+   * `GiteaError` when it should be tried again, or the signal's reason.
+   */
+  conclude(id: AssignmentId, signal: AbortSignal): Promise<Result | null>;
   /** Forgets it: later calls of its executor are refused (late log rows are forwarded for 60 s). */
   remove(id: AssignmentId): void;
 }

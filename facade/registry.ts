@@ -139,6 +139,11 @@ export function createRegistry(deps: RegistryDeps): Registry {
       const state = entries.get(id)?.state;
       if (state?.kind === "claimed") state.relay.cancel(why);
     },
+    async conclude(id, signal) {
+      const state = entries.get(id)?.state;
+      if (state === undefined || state.kind === "offered") return null;
+      return await state.relay?.conclude(signal) ?? null;
+    },
     async waitOffer(id, spiffeId, signal) {
       while (true) {
         const found = resolve(id, spiffeId);

@@ -40,6 +40,11 @@ export interface Relay {
   terminating(why: string): void;
   /** An operator wants the job to end: every report is answered with that, its end is a cancel. */
   cancel(why: string): void;
+  /**
+   * Brings the final state to Gitea that was reported and not taken: nobody repeats it any more.
+   * Resolves to the outcome, null when there is none. Throws `GiteaError`, or the signal's reason.
+   */
+  conclude(signal: AbortSignal): Promise<Result | null>;
   /** Seals the log if the outcome is settled and nobody has. Throws `GiteaError`. */
   seal(signal: AbortSignal): Promise<void>;
   /** The settled outcome; null until Gitea has accepted one. */
@@ -130,6 +135,13 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
     updateTask(report, signal) {
       touch();
       return turnstile.pass(signal, () => forwardState(report, signal));
+    },
+    conclude(signal) {
+      return turnstile.pass(signal, async () => {
+        const { reported } = states;
+        if (outcome === null && reported !== null) await forwardState(reported, signal);
+        return outcome;
+      });
     },
     seal(signal) {
       return turnstile.pass(signal, async () => {

@@ -33,6 +33,8 @@ export interface StateRelay {
   heartbeat(report: StateReport, signal: AbortSignal): Promise<UpdateTaskResponse>;
   /** Judges a final state, ends the log accordingly, and forwards what was judged. */
   finish(report: StateReport, signal: AbortSignal): Promise<UpdateTaskResponse>;
+  /** The final state that the runner has reported last, taken by Gitea or not; null before. */
+  readonly reported: StateReport | null;
   /** Gitea's answer to the final state; null before. */
   readonly final: UpdateTaskResponse | null;
   /** The executor is being terminated; the first reason stays. */
@@ -70,6 +72,7 @@ export function createStateRelay(
   let asked: string | null = null;
   let verdict: Verdict | null = null;
   let final: UpdateTaskResponse | null = null;
+  let reported: StateReport | null = null;
   let mayMissRows = false;
 
   const forwardState = async (
@@ -89,6 +92,9 @@ export function createStateRelay(
       : create(UpdateTaskResponseSchema, { ...answer, state: stopped(task.taskId) });
 
   return {
+    get reported() {
+      return reported;
+    },
     get final() {
       return final;
     },
@@ -114,7 +120,8 @@ export function createStateRelay(
       last = { key, at: now, answer };
       return heard(answer);
     },
-    async finish({ state, outputs }, signal) {
+    async finish(report, signal) {
+      const { state, outputs } = report;
       if (mayMissRows && !log.isComplete) {
         // Only once: a gate of an earlier version may have nothing to send again.
         mayMissRows = false;
@@ -123,6 +130,7 @@ export function createStateRelay(
           "Take the final state: the log's end has to come first",
         );
       }
+      reported = report;
       const { lastRow } = log;
       const facts = { result: state.result, lastRow, terminating: why, cancelled };
       const now = explained(judge(facts), asked);

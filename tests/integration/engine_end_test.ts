@@ -131,6 +131,30 @@ for (const { fate, within: [least, most], says } of losses) {
   });
 }
 
+Deno.test("engine believes a lost executor's last report, though Gitea had not taken it", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  world.plan = () => ({ fate: "dies_reporting", runMs: 20_000 });
+  await world.start();
+  // The facade has been up for long.
+  await world.clock.advance(120_000);
+  await world.submit(1);
+  await world.until("the job", () => world.events(1).includes("running"));
+  world.gitea.down = new GiteaError("unavailable", "Update task: the test's outage");
+  await world.until("the loss", () => world.events(1).includes("lost"), 120_000);
+  await world.clock.advance(30_000);
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.UNSPECIFIED);
+  world.gitea.down = null;
+  await world.cleaned(1);
+  const task = world.gitea.tasks.get(1n);
+  assert.equal(task?.result, Result.SUCCESS);
+  assert.deepEqual(task?.state?.steps.map(({ result }) => result), [
+    Result.SUCCESS,
+    Result.SUCCESS,
+  ]);
+  assert.equal(world.events(1).filter((e) => e === "executor_created").length, 1);
+  world.assertClean();
+});
+
 Deno.test("engine sends all steps with the end of a lost job: finished ones as they were, others cancelled", async () => {
   await using world = await createWorld();
   world.plan = () => ({ fate: "gives_up" });

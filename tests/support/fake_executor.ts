@@ -30,6 +30,8 @@ export type Fate =
   | "vanishes_running"
   /** Runs, cannot report the end, and says so. */
   | "gives_up"
+  /** Reports its end once, whatever the answer, and ends without a word. */
+  | "dies_reporting"
   /** Reports its end and ends, but says no goodbye. */
   | "no_goodbye"
   /** Reports its end and goes on living. */
@@ -44,6 +46,7 @@ export const FATES: readonly Fate[] = [
   "dies_running",
   "vanishes_running",
   "gives_up",
+  "dies_reporting",
   "no_goodbye",
   "lingers",
 ];
@@ -154,6 +157,13 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   if (plan.fate === "gives_up") {
     deps.facade().exit(caller, false);
     return end(1);
+  }
+  if (plan.fate === "dies_reporting") {
+    await deps.facade().report(
+      caller,
+      (relay) => relay.updateTask({ state: state(result), outputs: {} }, signal),
+    );
+    return end(137);
   }
   const delivered = await report(result) !== undefined;
   if (plan.fate === "lingers") return;
