@@ -225,7 +225,7 @@ async function checkCrashes(
   await report.check(
     "the way to the API server silent for good: ours stops before others lead",
     async () => {
-      const renewed = ring.history.at(-1) ?? assert.fail();
+      const renewed = await ring.became("a renewal", () => true, Date.now());
       proxy.stalled = true;
       const lost = await leader.heard("lost", renewed.at);
       const taken = await goAgain.heard("started", renewed.at);
@@ -238,6 +238,7 @@ async function checkCrashes(
         margin > 2_000,
         `only ${seconds(margin)} between its last effect and the next leader`,
       );
+      assert.match(lost.why ?? "", /^not renewed for 10 s: /);
       return `lost ${seconds(lost.at - renewed.at)} after a renewal; client-go led ` +
         `${seconds(margin)} after its last effect`;
     },
