@@ -1,7 +1,7 @@
 import type { ProbeRoute, Route } from "../web/define.ts";
 import assignmentForm from "./actions/assignments/[id]/[kind].ts";
 import backendForm from "./actions/backends/[name]/[kind].ts";
-import stepDownForm from "./actions/leader/step-down.ts";
+import stepDownForm from "./actions/leader/step_down.ts";
 import undoForm from "./actions/operations/[id]/undo.ts";
 import assignments from "./api/v1/assignments.ts";
 import assignmentById from "./api/v1/assignments/[id].ts";
@@ -22,7 +22,7 @@ import events from "./api/v1/events.ts";
 import executors from "./api/v1/executors.ts";
 import history from "./api/v1/history.ts";
 import leader from "./api/v1/leader.ts";
-import stepDown from "./api/v1/leader/step-down.ts";
+import stepDown from "./api/v1/leader/step_down.ts";
 import openapi from "./api/v1/openapi.ts";
 import operations from "./api/v1/operations.ts";
 import operationById from "./api/v1/operations/[id].ts";
@@ -57,7 +57,7 @@ export const HEALTH_ROUTES: readonly ProbeRoute[] = [healthz, readyz, metrics];
 export const ROUTES: Readonly<Record<string, Route>> = {
   "actions/assignments/[id]/[kind].ts": assignmentForm,
   "actions/backends/[name]/[kind].ts": backendForm,
-  "actions/leader/step-down.ts": stepDownForm,
+  "actions/leader/step_down.ts": stepDownForm,
   "actions/operations/[id]/undo.ts": undoForm,
   "api/v1/assignments.ts": assignments,
   "api/v1/assignments/[id].ts": assignmentById,
@@ -78,7 +78,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/executors.ts": executors,
   "api/v1/history.ts": history,
   "api/v1/leader.ts": leader,
-  "api/v1/leader/step-down.ts": stepDown,
+  "api/v1/leader/step_down.ts": stepDown,
   "api/v1/openapi.ts": openapi,
   "api/v1/operations.ts": operations,
   "api/v1/operations/[id].ts": operationById,

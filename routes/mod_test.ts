@@ -21,7 +21,8 @@ Deno.test("ROUTES has each file under the path that its name says", async () => 
   for (const [file, route] of Object.entries(ROUTES)) {
     const module = await import(`./${file}`);
     assert.equal(module.default, route, file);
-    const said = `/${file.replace(/(^|\/)?(index)?\.tsx?$/, "")}`.replace(/\[(\w+)\]/g, ":$1");
+    const said = `/${file.replace(/(^|\/)?(index)?\.tsx?$/, "")}`.replace(/\[(\w+)\]/g, ":$1")
+      .replaceAll("_", "-");
     // A file's name cannot have the second extension.
     assert.equal(route.path.replace(/\.json$/, ""), said, file);
   }
