@@ -1,7 +1,5 @@
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
-import { readAtMost } from "../lib/bytes.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject } from "../lib/json_object.ts";
 import type { Logger } from "../lib/logger.ts";
 import { oneLine } from "../lib/one_line.ts";
 import type { Recorder } from "../controller/recorder.ts";
@@ -9,6 +7,7 @@ import type { ExecutorEvents } from "../controller/offers.ts";
 import { type Access, EXPIRED } from "./access.ts";
 import type { Caller } from "./caller.ts";
 import { NO_PART, ownOffer, STARTING } from "./own_offer.ts";
+import { type Problem, ProblemError, readJsonBody, sendProblem } from "./problem.ts";
 import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
 
@@ -23,21 +22,6 @@ export interface ExecutorCallsDeps {
   exited(relay: Relay): void;
 }
 
-const MAX_BODY = 16 * 1024;
-
-interface Problem {
-  readonly status: 400 | 403 | 404 | 413 | 415 | 429 | 503;
-  readonly title: string;
-}
-
-class ProblemError extends Error {
-  readonly problem: Problem;
-  constructor(status: Problem["status"], title: string) {
-    super(title);
-    this.problem = { status, title };
-  }
-}
-
 /**
  * The gate's own calls (docs/architecture.md, "Between gate and facade"): answers
  * `POST /executor/v1/{heartbeat,terminating,exit}` with 204, or problem+json. Never rejects; what
@@ -46,7 +30,7 @@ class ProblemError extends Error {
 export function executorCalls(
   deps: ExecutorCallsDeps,
 ): (request: NodeRequest, response: NodeResponse, access: Access) => Promise<void> {
-  const { registry, events, logger } = deps;
+  const { registry, logger } = deps;
 
   const refuse = (caller: Caller | null, why: string) => {
     logger.warn("executor refused", { assignment: caller?.assignment ?? null, detail: why });
@@ -68,37 +52,6 @@ export function executorCalls(
     const { state } = own.offer;
     return state.kind === "offered" ? null : state.relay;
   };
-  const act = (name: string, caller: Caller, body: Readonly<Record<string, unknown>>) => {
-    const relay = relayOf(caller);
-    switch (name) {
-      case "heartbeat": {
-        const holdsTask = body["holdsTask"] === true;
-        return events.heartbeat(caller.assignment, { gate: caller.gate, holdsTask });
-      }
-      case "terminating": {
-        // The job is over: its executor is ended because of that.
-        if (relay !== null && relay.outcome !== null) return;
-        const why = wordsOf(body["why"]) || "the executor is being terminated";
-        relay?.terminating(why);
-        return events.terminating(caller.assignment, why);
-      }
-      case "exit": {
-        const code = body["code"];
-        if (typeof code !== "number" || !Number.isInteger(code)) {
-          throw new ProblemError(400, "code must be an integer");
-        }
-        const delivered = body["delivered"] === true;
-        if (relay !== null) deps.exited(relay);
-        return events.exited(caller.assignment, {
-          delivered,
-          code,
-          detail: wordsOf(body["detail"]),
-        });
-      }
-      default:
-        throw new ProblemError(404, "no such call");
-    }
-  };
 
   return async (request, response, access) => {
     const started = deps.clock.monotonic();
@@ -109,7 +62,8 @@ export function executorCalls(
         throw new ProblemError(404, "no such call");
       }
       const caller = authenticate(access);
-      act(name, caller, await readJson(request));
+      const body = await readJsonBody(request);
+      tell(deps, { name, caller, relay: relayOf(caller), body });
       response.statusCode = 204;
       response.end();
     } catch (error) {
@@ -118,28 +72,46 @@ export function executorCalls(
         : { status: 503, title: "the controller is in trouble: try again" };
       if (!(error instanceof ProblemError)) logger.error("executor's call failed", { error });
       status = problem.status;
-      response.statusCode = status;
-      response.setHeader("content-type", "application/problem+json");
-      response.end(JSON.stringify({ type: "about:blank", ...problem }));
+      sendProblem(response, problem);
     }
     const seconds = (deps.clock.monotonic() - started) / 1000;
     deps.recorder.facadeRequest(name ?? "other", String(status), seconds);
   };
 }
 
-async function readJson(request: NodeRequest): Promise<Readonly<Record<string, unknown>>> {
-  if (request.headers["content-encoding"] !== undefined) {
-    throw new ProblemError(415, "the body must not be compressed");
+/** Passes on what a gate says of itself. */
+function tell(
+  { events, exited }: Pick<ExecutorCallsDeps, "events" | "exited">,
+  call: {
+    readonly name: string;
+    readonly caller: Caller;
+    readonly relay: Relay | null;
+    readonly body: Readonly<Record<string, unknown>>;
+  },
+): void {
+  const { caller: { assignment, gate }, relay, body } = call;
+  switch (call.name) {
+    case "heartbeat":
+      return events.heartbeat(assignment, { gate, holdsTask: body["holdsTask"] === true });
+    case "terminating": {
+      // The job is over: its executor is ended because of that.
+      if (relay !== null && relay.outcome !== null) return;
+      const why = wordsOf(body["why"]) || "the executor is being terminated";
+      relay?.terminating(why);
+      return events.terminating(assignment, why);
+    }
+    case "exit": {
+      const { code } = body;
+      if (typeof code !== "number" || !Number.isInteger(code)) {
+        throw new ProblemError(400, "code must be an integer");
+      }
+      if (relay !== null) exited(relay);
+      const delivered = body["delivered"] === true;
+      return events.exited(assignment, { delivered, code, detail: wordsOf(body["detail"]) });
+    }
+    default:
+      throw new ProblemError(404, "no such call");
   }
-  const body = await readAtMost(request, MAX_BODY);
-  if (body === undefined) throw new ProblemError(413, `the body is over ${MAX_BODY} bytes`);
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body) || "{}");
-    if (isObject(value)) return value;
-  } catch {
-    // Told below.
-  }
-  throw new ProblemError(400, "the body must be a JSON object");
 }
 
 function wordsOf(value: unknown): string {
