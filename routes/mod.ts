@@ -40,6 +40,7 @@ import canaryPage from "./canary.tsx";
 import executorsPage from "./executors.tsx";
 import healthPage from "./health.tsx";
 import healthBundle from "./health/bundle.ts";
+import healthRun from "./health/run.ts";
 import healthz from "./healthz.ts";
 import historyPage from "./history.tsx";
 import historyCsv from "./history/csv.ts";
@@ -96,6 +97,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "executors.tsx": executorsPage,
   "health.tsx": healthPage,
   "health/bundle.ts": healthBundle,
+  "health/run.ts": healthRun,
   "healthz.ts": healthz,
   "history.tsx": historyPage,
   "history/csv.ts": historyCsv,

@@ -31,6 +31,7 @@ export async function respondAction(
   const body = route.form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text);
   const answer = await route.act(context, { params: c.req.param(), body });
   if (answer.kind === "bad") return problem(400, { detail: answer.detail, requestId });
+  if (answer.kind === "seen") return leadTo(route.page(c.req.param()));
   return route.form
     ? respondForm(answer, c, context, { site, page: route.page(c.req.param()) })
     : respondJson(answer, requestId);

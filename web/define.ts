@@ -147,7 +147,12 @@ export interface ActionSpec<P extends z.ZodObject, B extends z.ZodType> {
   act(
     context: RouteContext,
     input: { readonly params: z.output<P>; readonly body: z.output<B> },
-  ): Promise<ActionOutcome | BadInput>;
+  ): Promise<ActionOutcome | BadInput | Seen>;
+}
+
+/** Done, and the page itself shows it: nothing is kept of it. Only for forms. */
+export interface Seen {
+  readonly kind: "seen";
 }
 
 /** The parts of an input do not fit together. */
@@ -169,7 +174,7 @@ export interface ActionRoute {
   act(
     context: RouteContext,
     raw: { readonly params: Readonly<Record<string, string>>; readonly body: unknown },
-  ): Promise<ActionOutcome | BadInput>;
+  ): Promise<ActionOutcome | BadInput | Seen>;
 }
 
 /** One entry of routes/mod.ts. */

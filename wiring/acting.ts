@@ -1,4 +1,5 @@
 import { createEventLog } from "../clients/nats/event_log.ts";
+import type { Backend } from "../controller/backend.ts";
 import { createEngine, type Engine } from "../controller/engine.ts";
 import { guardPorts } from "../controller/guarded.ts";
 import { createLabelState, type LabelState } from "../controller/label_state.ts";
@@ -28,6 +29,8 @@ export interface Acting extends AsyncDisposable {
   readonly scheduler: Scheduler;
   readonly statistics: PhaseStatistics;
   readonly operating: Operating;
+  /** As they are: what is done through them is guarded elsewhere. */
+  readonly backends: readonly Pick<Backend, "name" | "list">[];
   /**
    * Takes over, then works until aborted; resolves when fetches in flight are stored and, in the
    * embedded profile, executors have ended. Nothing but such a store is done after the lead was lost.
@@ -157,6 +160,7 @@ export async function startActing(
     scheduler,
     statistics,
     operating,
+    backends,
     async run(stop) {
       await engine.takeOver(stop);
       await operating.actions.start(stop);

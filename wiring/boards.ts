@@ -18,6 +18,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Acting } from "./acting.ts";
 import type { Connections } from "./connections.ts";
 import { enabledBackends, type Surroundings } from "./controller.ts";
+import type { HealthChecks } from "./health.ts";
 import type { QueueWatch, Sources } from "./sources.ts";
 
 const READ_EVENTS_MS = 2_000;
@@ -25,7 +26,11 @@ const READ_EVENTS_MS = 2_000;
 /** The pages of the leader. */
 export function showActing(
   { engine, scheduler, statistics, operating }: Acting,
-  around: Surroundings & { readonly connections: Connections; readonly counts: QueueWatch },
+  around: Surroundings & {
+    readonly connections: Connections;
+    readonly counts: QueueWatch;
+    readonly checks: HealthChecks;
+  },
 ): Views {
   const { config, clock, sources } = around;
   return createBoard({
@@ -52,6 +57,8 @@ export function showActing(
       operations: (query) => Promise.try(() => operationsPage(operating.operations.list(), query)),
       onOperation: operating.operations.subscribe,
       configuredVmLabel: config.vmLabel,
+      health: around.checks.health,
+      recheck: around.checks.recheck,
       declared: (name) => {
         const declared = scheduler.declared();
         const label = labelOf(config, name, engine.flags(name).label?.value);
@@ -91,7 +98,10 @@ export async function readEvents(
 
 /** The pages of a process that does not lead: the servers, and what the events stream tells. */
 export function showStandby(
-  around: Surroundings & { readonly connections: Pick<Connections, "events"> },
+  around: Surroundings & {
+    readonly connections: Pick<Connections, "events">;
+    readonly checks: HealthChecks;
+  },
 ): Views {
   const read: ReadEvents = (query) => readEvents(around, query);
   const base = emptyBoard({ ...around, readEvents: read });
@@ -109,6 +119,7 @@ export function emptyBoard(deps: {
   readonly sources: Sources;
   readonly clock: Clock;
   readonly readEvents?: ReadEvents;
+  readonly checks?: HealthChecks;
 }): Views {
   const { config, clock, sources } = deps;
   const makePool = (name: BackendName) =>
@@ -140,6 +151,7 @@ export function emptyBoard(deps: {
       ready: () => false,
       nextFetchAt: () => null,
       readEvents: deps.readEvents ?? (() => Promise.resolve([])),
+      ...deps.checks,
     },
   });
 }

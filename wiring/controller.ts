@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { startActing } from "./acting.ts";
 import { showActing, showStandby } from "./boards.ts";
+import { createHealthChecks } from "./health.ts";
 import { connect } from "./connections.ts";
 import type { LateActions } from "./late_actions.ts";
 import type { LateViews } from "./late_views.ts";
@@ -57,12 +58,17 @@ export async function startController(
   const leading = createLeading(parts, connections, { ...around, stack });
   const { leadership, lost, resigned } = leading;
   const label = parts.label?.(leading.guard);
-  views.become(showStandby({ ...around, connections }));
+  const checked = { ...around, connections, giteaUrl: parts.gitea.url };
+  const standbyChecks = createHealthChecks(checked);
+  void standbyChecks.recheck(signal);
+  views.become(showStandby({ ...around, connections, checks: standbyChecks }));
 
   const lead = async (stop: AbortSignal) => {
     await using acting = await startActing(parts, { ...around, connections, leading }, stop);
     const counts = sources.countQueue(connections.queue, enabledBackends(config));
-    views.become(showActing(acting, { ...around, connections, counts }));
+    const checks = createHealthChecks({ ...checked, acting });
+    void checks.recheck(stop);
+    views.become(showActing(acting, { ...around, connections, counts, checks }));
     actions.become(acting.operating.actions);
     await Promise.all([acting.run(stop), counts.run(stop), label?.keep(stop)]);
   };

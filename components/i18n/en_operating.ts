@@ -212,13 +212,11 @@ export const enOperating: OperatingDict = {
     bundleNote: "Everything of these pages as one JSON file, for a report. It holds no secret.",
     testNames: {
       gitea: "Gitea answers",
-      nats: "NATS stores and gives back",
+      nats: "NATS answers",
       events: "History can be read",
       identity: "Own identity is valid",
-      pod: "Backend pod answers",
-      vm: "Backend vm answers",
-      facade: "Facade listens",
-      clock: "Clock agrees with NATS",
+      pod: "Executors of pod are all ours",
+      vm: "Executors of vm are all ours",
     },
   },
   operation: {

@@ -201,13 +201,11 @@ export const zhOperating: OperatingDict = {
     bundleNote: "将这些页面的全部内容保存为一个 JSON 文件，用于报告。其中不含机密。",
     testNames: {
       gitea: "Gitea 有响应",
-      nats: "NATS 可存取",
+      nats: "NATS 有响应",
       events: "历史可读",
       identity: "自身身份有效",
-      pod: "后端 pod 有响应",
-      vm: "后端 vm 有响应",
-      facade: "门面在监听",
-      clock: "时钟与 NATS 一致",
+      pod: "pod 的执行器均属本实例",
+      vm: "vm 的执行器均属本实例",
     },
   },
   operation: {

@@ -1,0 +1,16 @@
+import { plainForm } from "../../web/action_bodies.ts";
+import { defineAction } from "../../web/define.ts";
+import { noInput } from "../../web/query.ts";
+
+/** The button of the page Health: nothing changes but what that page says. */
+export default defineAction({
+  path: "/health/run",
+  summary: "Run the self tests again",
+  params: noInput,
+  body: plainForm,
+  page: () => "/health",
+  async act({ views, signal }) {
+    await views.recheck(signal);
+    return { kind: "seen" };
+  },
+});

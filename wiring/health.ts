@@ -1,0 +1,130 @@
+import type { Backend } from "../controller/backend.ts";
+import type { Engine } from "../controller/engine.ts";
+import { judgeVersion } from "../controller/known_versions.ts";
+import type { HealthView } from "../controller/operating_views.ts";
+import { createSelfTests, type SelfTest } from "../controller/self_tests.ts";
+import { isObject } from "../lib/json_object.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Connections } from "./connections.ts";
+
+/** The page Health, and running its tests again. */
+export interface HealthChecks {
+  health(): HealthView;
+  recheck(signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * Self tests against the servers as this process reaches them, and their versions. None has an effect
+ * on any job. `acting` is what only a leader has.
+ */
+export function createHealthChecks(deps: {
+  readonly connections: Pick<Connections, "nats" | "control" | "events" | "svids">;
+  readonly giteaUrl: string;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly acting?: {
+    readonly engine: Pick<Engine, "strangers">;
+    readonly backends: readonly Pick<Backend, "name" | "list">[];
+  };
+}): HealthChecks {
+  const { connections, giteaUrl, clock, acting } = deps;
+  let giteaVersion: string | null = null;
+  const tests = createSelfTests([
+    {
+      name: "gitea",
+      async run(signal) {
+        giteaVersion = await readGiteaVersion(giteaUrl, signal) ?? giteaVersion;
+        return await pingGitea(giteaUrl, signal);
+      },
+    },
+    {
+      name: "nats",
+      async run(signal) {
+        const epoch = await connections.control.epoch({ signal });
+        return `the bucket answers: epoch ${epoch}`;
+      },
+    },
+    {
+      name: "events",
+      async run(signal) {
+        const [newest] = await connections.events.read(
+          { limit: 1, newestFirst: true },
+          { signal },
+        );
+        if (newest === undefined) return "the stream answers and is empty";
+        return `newest event ${newest.seq}, of ${new Date(newest.at).toISOString()}`;
+      },
+    },
+    { name: "identity", run: () => Promise.try(() => checkIdentity(connections.svids, clock)) },
+    ...(acting?.backends ?? []).map((backend): SelfTest => ({
+      name: backend.name,
+      run: (signal) => checkBackend(backend, acting?.engine, signal),
+    })),
+  ], { clock });
+  return {
+    health: () => ({
+      selfTests: tests.list(),
+      versions: [
+        {
+          name: "gitea-dynamic-runner",
+          version: deps.version,
+          verdict: "good",
+          detail: null,
+        },
+        judgeVersion("deno", Deno.version.deno),
+        judgeVersion("nats-server", connections.nats.facts()?.version ?? null),
+        judgeVersion("gitea", giteaVersion),
+      ],
+    }),
+    recheck: tests.run,
+  };
+}
+
+async function pingGitea(url: string, signal: AbortSignal): Promise<string> {
+  const answer = await fetch(`${url}/api/actions/ping.v1.PingService/Ping`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ data: "self test" }),
+    redirect: "error",
+    signal,
+  });
+  await answer.body?.cancel();
+  if (!answer.ok) throw new Error(`Ping Gitea: it answered with status ${answer.status}`);
+  return "answered a ping";
+}
+
+/** Null where Gitea does not tell it without signing in. */
+async function readGiteaVersion(url: string, signal: AbortSignal): Promise<string | null> {
+  try {
+    const answer = await fetch(`${url}/api/v1/version`, { redirect: "error", signal });
+    const body: unknown = answer.ok ? await answer.json() : await answer.body?.cancel();
+    return isObject(body) && typeof body.version === "string" ? body.version.slice(0, 60) : null;
+  } catch {
+    return null; // The ping says what is the matter.
+  }
+}
+
+function checkIdentity(svids: Connections["svids"], clock: Clock): string {
+  const svid = svids.current();
+  if (svid === null) throw new Error("Look at the Workload API: it has given no SVID yet");
+  const left = Math.round((svid.expiresAt - clock.now()) / 1_000);
+  if (left <= 0) throw new Error("Look at the Workload API: the SVID has expired");
+  return `${svid.spiffeId}, valid for ${left} s`;
+}
+
+async function checkBackend(
+  backend: Pick<Backend, "name" | "list">,
+  engine: Pick<Engine, "strangers"> | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const executors = await backend.list({ signal });
+  const strangers = engine?.strangers(backend.name) ?? [];
+  if (strangers.length > 0) {
+    const names = strangers.slice(0, 3).map(({ executor }) => executor.name).join(", ");
+    throw new Error(
+      `Look at the page Executors: ${strangers.length} are unknown or foreign (${names}); ` +
+        "the place of our executors is for us alone",
+    );
+  }
+  return `lists ${executors.length} executors, all of them accounted for`;
+}
