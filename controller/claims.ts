@@ -34,6 +34,8 @@ export function createClaims(deps: {
   readonly writer: RecordWriter;
   /** Ends the heartbeats of a waiting task; resolves when none is under way. */
   stopWaiting(entry: Entry): Promise<void>;
+  /** The backend's word that no executor could run the job any more; false when it does not answer. */
+  isGone(entry: Entry, signal: AbortSignal): Promise<boolean>;
   guard(): void;
 }): Claims {
   const { clock, ledger, writer, gitea } = deps;
@@ -70,6 +72,11 @@ export function createClaims(deps: {
       await deps.stopWaiting(entry);
       const ack = await lookAtGitea(entry, signal);
       if (ack === null) return { kind: "refused", why: "the job has ended at Gitea" };
+      // Once recorded the job is this executor's: one that died just now must not take it along.
+      if (await deps.isGone(entry, signal)) {
+        ledger.dispatch(entry.info.id, { kind: "look_again" });
+        return { kind: "wait" };
+      }
       const { state } = entry;
       if (state.kind !== "ready") return { kind: "wait" };
       deps.guard();
@@ -194,6 +201,12 @@ export function createClaims(deps: {
       if (entry === undefined) return;
       entry.lastReport = clock.monotonic();
       rememberSteps(entry, steps);
+    },
+    endedAtGitea(id) {
+      const entry = ledger.get(id);
+      if (entry === undefined) return;
+      entry.lastReport = clock.monotonic();
+      entry.toldToStop ??= clock.monotonic();
     },
     finalAccepted(id, result) {
       ledger.dispatch(id, { kind: "final_accepted", result });

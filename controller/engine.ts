@@ -1,3 +1,4 @@
+import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { retryForever } from "../lib/retry.ts";
@@ -7,6 +8,7 @@ import { createAdmission } from "./admission.ts";
 import type { Backend, Executor } from "./backend.ts";
 import { createClaims } from "./claims.ts";
 import { createEffects } from "./effects.ts";
+import type { Entry } from "./entry.ts";
 import { endExecutors } from "./farewell.ts";
 import type { Gitea } from "./gitea.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -110,6 +112,7 @@ export interface Engine extends AsyncDisposable {
 }
 
 const IN_PROGRESS_MS = 15_000;
+const PRESENCE_MS = 1_000;
 /** Between looks at who leads; a record write tells it too, but an idle process writes none. */
 const EPOCH_MS = 5_000;
 const MAX_WAIT_MS = 7_200_000;
@@ -221,6 +224,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     ledger,
     writer,
     stopWaiting: vigil.stop,
+    isGone,
     guard: deps.guard,
   });
   const inquiry = createInquiry({
@@ -239,6 +243,20 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     const worker = workers.get(name);
     if (worker === undefined) throw new Error(`Use backend "${name}": it is not enabled here`);
     return worker;
+  }
+
+  /** A backend that does not answer holds up no claim: its silence proves nothing. */
+  async function isGone({ info, executor }: Entry, signal: AbortSignal): Promise<boolean> {
+    using patience = clock.timeout(PRESENCE_MS);
+    const stop = AbortSignal.any([signal, patience.signal]);
+    try {
+      const { backend } = workerOf(info.backend);
+      const found = await abortable(backend.find(nameOf(info), { signal: stop }), stop);
+      return found === undefined || found.uid !== executor?.uid || found.ended !== null;
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    }
   }
 
   /** Made for an assignment that is over: marked and ended, or known to have been ours. */

@@ -66,6 +66,8 @@ export interface Entry {
   lastSeen: number | null;
   /** Monotonic clock: when its runner last reported to Gitea through us. */
   lastReport: number | null;
+  /** Monotonic clock: when its runner was first told to stop, because the job has ended at Gitea. */
+  toldToStop: number | null;
   terminating: string | null;
   /** Begun by an earlier process: the journal here is only its end. */
   restored: boolean;
@@ -114,6 +116,7 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
     heartbeatAt: null,
     lastSeen: null,
     lastReport: null,
+    toldToStop: null,
     terminating: null,
     restored: false,
     recovered: null,

@@ -20,6 +20,8 @@ export interface LifecycleTimes {
   readonly silenceMs: number;
   /** A terminal executor that lives longer than this is deleted. */
   readonly lingerMs: number;
+  /** A runner that was told to stop, and has not reported for so long, will not. */
+  readonly deafMs: number;
 }
 
 /** SPEC 10. */
@@ -28,6 +30,7 @@ export const DEFAULT_LIFECYCLE_TIMES: LifecycleTimes = {
   tickMs: 1_000,
   silenceMs: 60_000,
   lingerMs: 60_000,
+  deafMs: 120_000,
 };
 
 /**
@@ -137,6 +140,10 @@ export function createLifecycle(deps: {
       const silentSince = Math.max(facade ?? now, entry.lastSeen ?? 0);
       deps.inquire(entry);
       if (hasEnded(state.presence) && now - silentSince >= times.silenceMs) lost(entry);
+      const { toldToStop, lastReport } = entry;
+      if (toldToStop !== null && now - Math.max(toldToStop, lastReport ?? 0) >= times.deafMs) {
+        deaf(entry);
+      }
     }
     for (const entry of inState("terminal")) {
       const { state } = entry;
@@ -158,6 +165,14 @@ export function createLifecycle(deps: {
       ? `the executor ended without a result: ${ending.detail}`
       : "the executor vanished without a result";
     ledger.dispatch(entry.info.id, { kind: "lost", code: "executor_lost", detail });
+  };
+
+  /** It is told to Gitea from here, and the executor is deleted. */
+  const deaf = (entry: Entry) => {
+    const minutes = Math.round(times.deafMs / 60_000);
+    const detail =
+      `the job has ended at Gitea, and its runner has not reported for ${minutes} minutes`;
+    ledger.dispatch(entry.info.id, { kind: "stopped", detail });
   };
 
   const giveUp = (entry: Entry) => {

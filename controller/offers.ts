@@ -63,6 +63,8 @@ export interface ExecutorEvents {
   updated(id: AssignmentId): void;
   /** Steps as last forwarded to Gitea, indexes shifted. */
   stepsForwarded(id: AssignmentId, steps: readonly StepSnapshot[]): void;
+  /** Gitea says that the job has ended though its runner works on: the runner is told to stop. */
+  endedAtGitea(id: AssignmentId): void;
   /** Gitea accepted the final UpdateTask (or said for good that the task is unknown). */
   finalAccepted(id: AssignmentId, result: Result): void;
   /** The gate lives. */

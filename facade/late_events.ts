@@ -20,6 +20,7 @@ export function createLateEvents(): LateEvents {
       target?.claim(id, gate, signal) ?? Promise.resolve({ kind: "wait" }),
     updated: (id) => target?.updated(id),
     stepsForwarded: (id, steps) => target?.stepsForwarded(id, steps),
+    endedAtGitea: (id) => target?.endedAtGitea(id),
     finalAccepted: (id, result) => target?.finalAccepted(id, result),
     heartbeat: (id, beat) => target?.heartbeat(id, beat),
     terminating: (id, why) => target?.terminating(id, why),

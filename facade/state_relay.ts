@@ -48,7 +48,7 @@ export interface StateRelay {
 /** What it works with. */
 export interface StateRelayDeps {
   readonly gitea: Gitea;
-  readonly events: Pick<ExecutorEvents, "stepsForwarded">;
+  readonly events: Pick<ExecutorEvents, "stepsForwarded" | "endedAtGitea">;
   readonly clock: Clock;
   readonly log: LogRelay;
   /** Gitea has accepted the final state. */
@@ -116,6 +116,7 @@ export function createStateRelay(
       if ((answer.state?.result ?? WireResult.UNSPECIFIED) !== WireResult.UNSPECIFIED) {
         cancelled ||= answer.state?.result === WireResult.CANCELLED;
         answer.state = stopped(task.taskId);
+        events.endedAtGitea(task.id);
       }
       last = { key, at: now, answer };
       return heard(answer);

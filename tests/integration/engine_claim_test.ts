@@ -109,6 +109,21 @@ Deno.test("claim() comes before the news that its executor has ended", async () 
   world.assertClean();
 });
 
+Deno.test("claim() of an executor that has just died is not recorded: another one is made", async () => {
+  const { world, info, signal, events } = await ready();
+  await using _world = world;
+  world.plan = () => ({});
+  // Dead by the backend's word, which nobody has heard yet.
+  world.pod.faults.muteWatch = true;
+  world.pod.end(world.executor(1));
+  world.pod.faults.muteWatch = false;
+  assert.equal((await events.claim(info.id, "a", signal)).kind, "wait");
+  await world.cleaned(1);
+  assert.equal(world.events(1).filter((e) => e === "executor_created").length, 2);
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.SUCCESS);
+  world.assertClean();
+});
+
 Deno.test("engine goes through when another wrote the record between its read and its write", async () => {
   await using world = await createWorld();
   let meddled = 0;

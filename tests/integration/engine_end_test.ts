@@ -155,6 +155,35 @@ Deno.test("engine believes a lost executor's last report, though Gitea had not t
   world.assertClean();
 });
 
+Deno.test("engine deletes the executor of a cancelled job two minutes after its runner's last word", async () => {
+  await using world = await createWorld();
+  world.plan = () => ({ runMs: 3_600_000, deaf: true });
+  await world.start();
+  await world.submit(1);
+  await world.until("running", () => world.events(1).includes("running"));
+  world.gitea.cancel(1n);
+  await world.clock.advance(110_000);
+  assert.ok(!world.events(1).includes("cancelled"));
+  await world.until("the end", () => world.events(1).includes("cancelled"), 30_000);
+  await world.cleaned(1, 120_000);
+  assert.deepEqual(world.events(1).slice(-3), ["cancelled", "terminal", "cleaned"]);
+  world.assertClean();
+});
+
+Deno.test("engine leaves a cancelled job alone whose runner still reports", async () => {
+  await using world = await createWorld();
+  // Steps that run in any case may take their time.
+  world.plan = () => ({ runMs: 600_000, reports: true });
+  const { engine } = await world.start();
+  await world.submit(1);
+  await world.until("running", () => world.events(1).includes("running"));
+  world.gitea.cancel(1n);
+  await world.clock.advance(400_000);
+  assert.equal(engine.ledger.get(world.id(1))?.state.kind, "running");
+  await world.cleaned(1, 400_000);
+  world.assertClean();
+});
+
 Deno.test("engine sends all steps with the end of a lost job: finished ones as they were, others cancelled", async () => {
   await using world = await createWorld();
   world.plan = () => ({ fate: "gives_up" });

@@ -84,7 +84,7 @@ const fates = fc.array(fc.constantFrom<Fate>("well", "well", "well", ...FATES), 
 const TIMES = {
   claimTimeoutMs: 20_000,
   maxWaitMs: 300_000,
-  lifecycle: { listMs: 5_000, tickMs: 1_000, silenceMs: 10_000, lingerMs: 10_000 },
+  lifecycle: { listMs: 5_000, tickMs: 1_000, silenceMs: 10_000, lingerMs: 10_000, deafMs: 20_000 },
   delays: {
     capacityWaitMs: 1_000,
     backendRetryMs: 3_000,

@@ -64,6 +64,7 @@ export function createRecordedEvents(): RecordedEvents {
     updated: (id) => void told.push(`updated ${id}`),
     stepsForwarded: (id, steps) =>
       void told.push(`steps ${id} ${steps.map((s) => `${s.logIndex}+${s.logLength}`)}`),
+    endedAtGitea: (id) => void told.push(`ended at Gitea ${id}`),
     finalAccepted: (id, result) => void told.push(`final ${id} ${result}`),
     heartbeat: (id, beat) => void told.push(`heartbeat ${id} ${beat.holdsTask}`),
     terminating: (id, why) => void told.push(`terminating ${id} ${why}`),

@@ -58,6 +58,10 @@ export interface Plan {
   readonly runMs: number;
   /** It reports on its way, and ends its job as cancelled when the answer says so. */
   readonly obeys?: boolean;
+  /** It reports on its way until the answer says so, and then says nothing more. */
+  readonly deaf?: boolean;
+  /** It reports on its way, and goes on whatever it is told. */
+  readonly reports?: boolean;
 }
 
 /** What a program sees of the world. */
@@ -143,12 +147,17 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   if (await report(null) === undefined) return end(1);
   await ask(() => deps.facade().report(caller, (relay) => relay.updateLog(row, signal)));
   let { result } = plan;
+  let stuck = false;
   for (let left = plan.runMs; left > 0; left -= BEAT_MS) {
     await clock.sleep(Math.min(left, BEAT_MS), signal);
     deps.facade().heartbeat(caller, true);
-    if (plan.obeys !== true) continue;
+    if (stuck) continue;
+    if (plan.reports === true) await report(null);
+    if (plan.obeys !== true && plan.deaf !== true) continue;
     const told = await report(null);
     if (told?.value.state?.result !== WireResult.CANCELLED) continue;
+    stuck = plan.deaf === true;
+    if (stuck) continue;
     result = "cancelled";
     break;
   }
