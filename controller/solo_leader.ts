@@ -1,4 +1,4 @@
-import { abortable } from "../lib/abortable.ts";
+import { createBell } from "../lib/bell.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Call } from "./backend.ts";
@@ -153,11 +153,11 @@ export function createSoloLeader(deps: {
   };
 
   const keepWriting = async (signal: AbortSignal) => {
-    using bell = createBell(key, signal);
+    using bell = createKeyBell(deps, signal);
     wake = bell.ring;
     let next = clock.monotonic() + times.refreshMs;
     while (true) {
-      await bell.wait(clock, Math.max(0, next - clock.monotonic()));
+      await bell.wait(Math.max(0, next - clock.monotonic()));
       if (signal.aborted) return;
       if (!doubt && clock.monotonic() < next) {
         const current = await key.read({ signal });
@@ -179,7 +179,7 @@ export function createSoloLeader(deps: {
       }
     },
     async acquire(signal) {
-      using bell = createBell(key, signal);
+      using bell = createKeyBell(deps, signal);
       let seen = { revision: 0, since: 0, lookedAt: 0 };
       while (true) {
         signal.throwIfAborted();
@@ -205,7 +205,7 @@ export function createSoloLeader(deps: {
           logger.warn("another controller leads, this one waits", { holder, self });
         }
         status = { ...status, holder, address: current.value.address, renewedAt: current.value.at };
-        await bell.wait(clock, times.lookMs);
+        await bell.wait(times.lookMs);
       }
       tick = clock.monotonic();
       logger.info("leading", { self });
@@ -237,20 +237,17 @@ export function createSoloLeader(deps: {
   };
 }
 
-/** Wakes one that waits when the key may have changed. */
-function createBell(key: LeaderKey, signal: AbortSignal) {
+/** A bell that rings when the key may have changed. */
+function createKeyBell(
+  deps: { readonly key: LeaderKey; readonly clock: Clock },
+  signal: AbortSignal,
+) {
   const closing = new AbortController();
-  let changed = Promise.withResolvers<void>();
-  const ring = () => changed.resolve();
-  key.watch(ring, AbortSignal.any([signal, closing.signal]));
+  const { ring, wait } = createBell(deps.clock);
+  deps.key.watch(ring, AbortSignal.any([signal, closing.signal]));
   return {
     ring,
-    /** Resolves at a change, after `ms`, or when aborted. */
-    async wait(clock: Clock, ms: number): Promise<void> {
-      using pause = clock.timeout(ms);
-      await abortable(changed.promise, AbortSignal.any([signal, pause.signal])).catch(() => {});
-      changed = Promise.withResolvers();
-    },
+    wait: (ms: number) => wait(ms, signal),
     [Symbol.dispose]: () => closing.abort(),
   };
 }
