@@ -6,16 +6,16 @@ import { objectOrEmpty } from "../../lib/json_object.ts";
 import { type Logger, silentLogger } from "../../lib/logger.ts";
 import { createCredentials } from "./credentials.ts";
 import { KubernetesError } from "./error.ts";
+import { type CallOptions, callOptions, configurationOf, PATCH_TYPES } from "./generated.ts";
 import { kubeconfigReader } from "./kubeconfig.ts";
 import { serviceAccountReader } from "./material.ts";
 import { createWatchkeeper, type KubernetesStatus } from "./status.ts";
-import { createTransport, late, malformed, Refused, type Transport } from "./transport.ts";
+import { createTransport, late, malformed, Refused } from "./transport.ts";
 import { createTurns } from "./turns.ts";
 import { listAndWatch, type WatchEvent, type WatchTarget } from "./watch.ts";
 import { type Collection, listAll, Lost, type PlainObject } from "./watch_protocol.ts";
 
-/** Options of the generated methods, their last argument: carries signal and content type of a call. */
-export type CallOptions = k8s.ConfigurationOptions<k8s.ObservableMiddleware>;
+export type { CallOptions };
 
 /** How one call is made. */
 export interface Call {
@@ -23,7 +23,7 @@ export interface Call {
   /** For everything that `run` does, waiting for its turn included; 10 s by default. */
   readonly timeoutMs?: number;
   /** What a PATCH holds; without it the server would read JSON Patch. */
-  readonly patch?: "merge" | "strategic" | "json" | "apply";
+  readonly patch?: keyof typeof PATCH_TYPES;
 }
 
 /**
@@ -82,12 +82,6 @@ export interface KubernetesOptions {
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const DEFAULT_MAX_CALLS = 16;
-const PATCH_TYPES = {
-  merge: "application/merge-patch+json",
-  strategic: "application/strategic-merge-patch+json",
-  json: "application/json-patch+json",
-  apply: "application/apply-patch+yaml",
-} as const;
 
 /**
  * Makes {@link Kubernetes}; speaks with nobody yet. Loads the client library here and not before, which
@@ -212,53 +206,5 @@ export async function createKubernetes(
       transport[Symbol.dispose]();
       return Promise.resolve();
     },
-  };
-}
-
-/** Generated classes over our transport; credentials are the transport's, too. */
-function configurationOf(library: typeof k8s, transport: Transport): k8s.Configuration {
-  return library.createConfiguration({
-    baseServer: new library.ServerConfiguration(transport.server, {}),
-    httpApi: library.wrapHttpLibrary({
-      async send(context) {
-        const signal = context.getSignal();
-        if (signal === undefined) {
-          throw new TypeError("Call the API server: pass the options of call() to the method");
-        }
-        const body = context.getBody();
-        const { status, headers, text } = await transport.exchange({
-          method: context.getHttpMethod(),
-          url: context.getUrl(),
-          headers: context.getHeaders(),
-          ...typeof body === "string" ? { body } : {},
-        }, signal);
-        if (!headers.get("content-type")?.includes("json")) {
-          throw new Refused(malformed(`no JSON but "${headers.get("content-type") ?? ""}"`));
-        }
-        return new library.ResponseContext(status, Object.fromEntries(headers), {
-          text: () => Promise.resolve(text),
-          binary: () => Promise.reject(new TypeError("Read binary data: the API has none")),
-          stream: () => null,
-        });
-      },
-    }),
-  });
-}
-
-function callOptions(
-  library: typeof k8s,
-  signal: AbortSignal,
-  contentType: string | null,
-): CallOptions {
-  return {
-    middlewareMergeStrategy: "append",
-    middleware: [{
-      pre(context) {
-        context.setSignal(signal);
-        if (contentType !== null) context.setHeaderParam("Content-Type", contentType);
-        return new library.Observable(Promise.resolve(context));
-      },
-      post: (context) => new library.Observable(Promise.resolve(context)),
-    }],
   };
 }

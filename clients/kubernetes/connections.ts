@@ -20,11 +20,14 @@ export interface Connections extends Disposable {
 const IDLE_MS = 60_000;
 const MAX_IDLE = 16;
 
+/** Opens nothing by itself: the connections come with the requests. */
+type OpenConnections = (material: Material) => Deno.HttpClient;
+
 /** Makes {@link Connections}; opens nothing yet. Those that were replaced close when their calls end. */
-export function createConnections(): Connections {
+export function createConnections(open: OpenConnections = openConnections): Connections {
   interface Pool {
     readonly material: Material;
-    readonly http: Deno.HttpClient;
+    readonly http: ReturnType<OpenConnections>;
     users: number;
     current: boolean;
     closed: boolean;
@@ -71,7 +74,7 @@ export function createConnections(): Connections {
   };
 }
 
-function open({ ca, certificate, proxy }: Material): Deno.HttpClient {
+function openConnections({ ca, certificate, proxy }: Material): Deno.HttpClient {
   const options = {
     ...ca === null ? {} : { caCerts: [ca] },
     ...proxy === null ? {} : { proxy: { url: proxy } },

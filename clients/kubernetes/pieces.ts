@@ -22,3 +22,22 @@ export function readPieces(body: ReadableStream<Uint8Array>, signal: AbortSignal
     [Symbol.asyncDispose]: () => reader.cancel().catch(() => {}),
   };
 }
+
+/** The beginning of a body as text, at most about `maxBytes`; `whole` when that is all of it. */
+export async function readBody(
+  body: ReadableStream<Uint8Array> | null,
+  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+): Promise<{ readonly text: string; readonly whole: boolean }> {
+  if (body === null) return { text: "", whole: true };
+  await using pieces = readPieces(body, signal);
+  const decoder = new TextDecoder();
+  const texts: string[] = [];
+  let bytes = 0;
+  for (let piece = await pieces.read(); piece !== null; piece = await pieces.read()) {
+    bytes += piece.length;
+    if (bytes > maxBytes) return { text: texts.join(""), whole: false };
+    texts.push(decoder.decode(piece, { stream: true }));
+  }
+  texts.push(decoder.decode());
+  return { text: texts.join(""), whole: true };
+}

@@ -9,7 +9,7 @@ import { type ConnectionUse, createConnections } from "./connections.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Failure } from "./error.ts";
 import type { Material } from "./material.ts";
-import { readPieces } from "./pieces.ts";
+import { readBody, readPieces } from "./pieces.ts";
 
 /** One request at the API server. */
 export interface Request {
@@ -99,48 +99,54 @@ export async function createTransport(
     }
   };
 
+  const tried = async (request: Request, material: Material, signal: AbortSignal) => {
+    signal.throwIfAborted();
+    try {
+      return await once(request, material, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new Refused(failureOfTransport(error), { cause: error });
+    }
+  };
+
   /** The head of an answer; asked for once more with what is on disk now when we were refused. */
   const ask = async (request: Request, signal: AbortSignal): Promise<Head> => {
     const material = await credentials.current();
-    signal.throwIfAborted();
-    let head: Head;
+    let head: Head | null = null;
+    let failure: unknown = null;
     try {
-      head = await once(request, material, signal);
+      head = await tried(request, material, signal);
+      if (head.response.status !== 401) return head;
     } catch (error) {
-      signal.throwIfAborted();
-      const renewed = isCertificateFailure(error) ? await credentials.renew(material) : null;
-      if (renewed === null) throw refusedBy(error);
-      signal.throwIfAborted();
-      return await once(request, renewed, signal).catch((again) => {
-        signal.throwIfAborted();
-        throw refusedBy(again);
-      });
+      if (!isCertificateFailure(error)) throw error;
+      failure = error;
     }
-    if (head.response.status !== 401) return head;
     const renewed = await credentials.renew(material);
-    if (renewed === null) return head;
-    await head.response.body?.cancel().catch(() => {});
-    head.use[Symbol.dispose]();
-    signal.throwIfAborted();
-    return await once(request, renewed, signal).catch((error) => {
-      signal.throwIfAborted();
-      throw refusedBy(error);
-    });
+    if (renewed !== null) {
+      await head?.response.body?.cancel().catch(() => {});
+      head?.use[Symbol.dispose]();
+      return await tried(request, renewed, signal);
+    }
+    if (head === null) throw failure;
+    return head;
   };
 
   const readWhole = async ({ response, use }: Head, signal: AbortSignal): Promise<Answer> => {
     const { status, headers } = response;
     try {
-      const text = await readBounded(
-        response,
-        response.ok ? MAX_ANSWER_BYTES : MAX_REFUSAL_BYTES,
-        signal,
-      );
+      const maxBytes = response.ok ? MAX_ANSWER_BYTES : MAX_REFUSAL_BYTES;
+      const { text, whole } = await readBody(response.body, { maxBytes, signal });
+      // Of a refusal the beginning says enough.
+      if (!whole && response.ok) {
+        throw new Refused(malformed(`longer than ${maxBytes / 2 ** 20} MiB`));
+      }
       return { status, headers, text };
     } catch (error) {
       if (isLate(signal)) connections.retire(use);
       signal.throwIfAborted();
-      throw error instanceof Refused ? error : refusedBy(error);
+      throw error instanceof Refused
+        ? error
+        : new Refused(failureOfTransport(error), { cause: error });
     } finally {
       use[Symbol.dispose]();
     }
@@ -212,30 +218,4 @@ function refusal(answer: Answer, { token }: Material): Refused {
   const secret = token?.reveal() ?? "";
   const text = secret === "" ? answer.text : answer.text.replaceAll(secret, "[secret]");
   return new Refused(failureOfAnswer({ ...answer, text }));
-}
-
-function refusedBy(error: unknown): Refused {
-  return new Refused(failureOfTransport(error), { cause: error });
-}
-
-async function readBounded(
-  response: Response,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<string> {
-  if (response.body === null) return "";
-  await using pieces = readPieces(response.body, signal);
-  const decoder = new TextDecoder();
-  const parts: string[] = [];
-  let bytes = 0;
-  for (let chunk = await pieces.read(); chunk !== null; chunk = await pieces.read()) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) {
-      if (!response.ok) break; // What was read says enough.
-      throw new Refused(malformed(`longer than ${maxBytes / 2 ** 20} MiB`));
-    }
-    parts.push(decoder.decode(chunk, { stream: true }));
-  }
-  parts.push(decoder.decode());
-  return parts.join("");
 }
