@@ -36,6 +36,8 @@ export interface KubeletOptions {
 /** A Pod of this node, as the kubelet has it. */
 export interface NodePod {
   readonly uid: string;
+  /** Of its first container. */
+  readonly containerId: string;
   readonly name: string;
   readonly namespace: string;
   readonly ip: string;
@@ -390,6 +392,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   };
   const view = (entry: Entry): NodePod => ({
     uid: entry.uid,
+    containerId: entry.containers[0]?.containerId ?? "",
     name: entry.name,
     namespace: entry.namespace,
     ip: entry.ip,

@@ -9,8 +9,10 @@ import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
 import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
+import { checkClient } from "./client.ts";
 import { checkEndings, checkSidecar } from "./endings.ts";
 import { startCluster } from "./cluster.ts";
+import { checkRefusals } from "./refusals.ts";
 import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
 import { checkRights } from "./rights.ts";
 import type { Stage } from "./stage.ts";
@@ -19,7 +21,9 @@ import { WORKFLOWS } from "./workflows.ts";
 /** Parts in the order in which they are played; each may be played alone. */
 const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   rights: checkRights,
+  client: checkClient,
   chain: checkChain,
+  refusals: checkRefusals,
   endings: checkEndings,
   sidecar: checkSidecar,
 };
