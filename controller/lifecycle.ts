@@ -160,7 +160,10 @@ export function createLifecycle(deps: {
   const lost = (entry: Entry) => {
     const ending = entry.executor?.ended;
     const detail = entry.terminating !== null
-      ? `the executor was terminated: ${entry.terminating}`
+      // The gate knows that it was asked to end, the backend why: eviction, node shutdown.
+      ? `the executor was terminated: ${entry.terminating}${
+        ending == null ? "" : `; ${ending.detail}`
+      }`
       : ending != null
       ? `the executor ended without a result: ${ending.detail}`
       : "the executor vanished without a result";
