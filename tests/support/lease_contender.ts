@@ -1,9 +1,31 @@
 import { createLeaseElector, type LeaseElector } from "../../controller/lease_elector.ts";
 import { DEFAULT_LEASE_TIMES } from "../../controller/lease_rules.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
-import type { FakeLeaseServer, Route } from "../fakes/lease_server.ts";
+import { createFakeLeaseServer, type FakeLeaseServer, type Route } from "../fakes/lease_server.ts";
 import { createProcessClock, type ProcessClock } from "../fakes/process_clock.ts";
+
+/** A network without delay. */
+export const AT_ONCE: Route = { thereMs: 0, backMs: 0, lost: "no" };
+/** A network that is cut. */
+export const NOWHERE: Route = { thereMs: 0, backMs: 0, lost: "nothing" };
+
+/** A clock, and a Lease that does not exist yet. */
+export function setupLease() {
+  const clock = createFakeClock();
+  return { clock, server: createFakeLeaseServer(clock) };
+}
+
+/** A network that a test cuts and mends. */
+export function wire() {
+  let route = AT_ONCE;
+  return {
+    route: () => route,
+    cut: () => void (route = NOWHERE),
+    mend: () => void (route = AT_ONCE),
+  };
+}
 
 /** One process that contends for the Lease. */
 export interface Contender {
