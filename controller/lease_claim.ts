@@ -81,6 +81,7 @@ export function createLeaseClaim(deps: {
   let vanishedAt: number | null = null;
   let heldUntil = -Infinity;
   let doubted = false;
+  let doubts = 0;
   let written = false;
   let predecessor: string | null = null;
 
@@ -105,6 +106,7 @@ export function createLeaseClaim(deps: {
   const write = async (record: LeaseRecord, over: string | null, signal: AbortSignal) => {
     // Before the request: from its arrival on others wait, and that is later.
     const startedAt = clock.monotonic();
+    const doubtsBefore = doubts;
     written = true;
     const lease = await bounded(
       (call) =>
@@ -115,7 +117,8 @@ export function createLeaseClaim(deps: {
     );
     observe(lease);
     heldUntil = startedAt + times.renewDeadlineMs;
-    doubted = false;
+    // A doubt that came up meanwhile may be about what followed on this write.
+    if (doubts === doubtsBefore) doubted = false;
   };
 
   /** The Lease is gone. */
@@ -182,6 +185,7 @@ export function createLeaseClaim(deps: {
     heldUntil: () => heldUntil,
     doubt() {
       doubted = true;
+      doubts++;
     },
     doubted: () => doubted,
     forget() {

@@ -189,3 +189,19 @@ Deno.test("status() gives no address of ours for a holder that has said none", a
   assert.equal(a.elector.status().address, null);
   await a.stop();
 });
+
+Deno.test("hold() remembers what it heard while the answer to a renewal was on its way", async () => {
+  const world = setup();
+  let route = AT_ONCE;
+  const a = contend(world, "a", { route: () => route });
+  await world.clock.advance(9_000);
+  route = { thereMs: 0, backMs: 100, lost: "no" };
+  await world.clock.advance(1_050);
+  world.server.edit({ holder: "somebody" });
+  await world.clock.advance(60);
+  assert.ok(!a.acts());
+  await world.clock.advance(600);
+  assert.deepEqual(a.lost, ['"somebody" leads']);
+  route = AT_ONCE;
+  await a.stop();
+});
