@@ -1,11 +1,11 @@
-import { Agent, request as httpsRequest } from "node:https";
-import type { IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import { Buffer } from "node:buffer";
-import { spiffeIdOf } from "../clients/spiffe/peer.ts";
-import { type Svid, trustDomainOf } from "../clients/spiffe/svid.ts";
+import type { Svid } from "../clients/spiffe/svid.ts";
 import { readAtMost } from "../lib/bytes.ts";
 import { bareHost } from "../lib/host.ts";
 import type { Secret } from "../lib/secret.ts";
+import { createTlsPool, type TlsPool } from "./tls_pool.ts";
 
 /** One POST to the facade. */
 export interface FacadeRequest {
@@ -63,110 +63,35 @@ export function createFacadeLink(svids: SvidHolder, options: FacadeLinkOptions):
     "x-runner-token": options.capability.reveal(),
     "x-gate-instance": options.gate,
   };
-  let pool: Pool | undefined;
+  let pool: TlsPool | undefined;
 
-  const poolFor = (svid: Svid): Pool => {
+  const poolFor = (svid: Svid): TlsPool => {
     if (pool?.svid === svid) return pool;
     // Calls in flight end on the connections of the SVID they began with.
     pool?.retire();
-    pool = createPool(svid, options.spiffeId);
+    pool = createTlsPool(svid, options.spiffeId);
     return pool;
   };
 
   return {
-    post(request, { signal }) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        const svid = svids.current();
-        if (svid === null) return reject(new FacadeError("Call facade: no SVID yet"));
-        const use = poolFor(svid).use();
-        const outgoing = httpsRequest({
-          agent: use.agent,
-          host: bareHost(base.hostname),
-          port: base.port === "" ? 443 : Number(base.port),
-          method: "POST",
-          path: prefix + request.path,
-          headers: { ...request.headers, ...identity, "content-length": request.body.length },
-        });
-        const settle = () => {
-          signal.removeEventListener("abort", onAbort);
-          use[Symbol.dispose]();
-        };
-        const fail = (error: unknown) => {
-          settle();
-          outgoing.destroy();
-          reject(
-            signal.aborted ? signal.reason : new FacadeError("Call facade: no answer", {
-              cause: error,
-            }),
-          );
-        };
-        const onAbort = () => fail(signal.reason);
-        signal.addEventListener("abort", onAbort, { once: true });
-        outgoing.on("error", fail);
-        outgoing.on("response", (answer) => {
-          readAtMost(answer, maxBytes).then((body) => {
-            if (body === undefined) throw new Error(`Read answer: more than ${maxBytes} bytes`);
-            settle();
-            resolve({ status: answer.statusCode ?? 0, headers: flat(answer), body });
-          }).catch(fail);
-        });
-        outgoing.end(Buffer.from(request.body));
+    async post(request, { signal }) {
+      signal.throwIfAborted();
+      const svid = svids.current();
+      if (svid === null) throw new FacadeError("Call facade: no SVID yet");
+      using use = poolFor(svid).use();
+      const outgoing = httpsRequest({
+        agent: use.agent,
+        host: bareHost(base.hostname),
+        port: base.port === "" ? 443 : Number(base.port),
+        method: "POST",
+        path: prefix + request.path,
+        headers: { ...request.headers, ...identity, "content-length": request.body.length },
       });
+      return await exchange(outgoing, { body: request.body, maxBytes, signal });
     },
     [Symbol.dispose]() {
       pool?.retire();
       pool = undefined;
-    },
-  };
-}
-
-interface Pool {
-  readonly svid: Svid;
-  use(): { readonly agent: Agent } & Disposable;
-  retire(): void;
-}
-
-/** Connections made with one SVID; closed when it is retired and no call is in flight. */
-function createPool(svid: Svid, facadeSpiffeId: string): Pool {
-  const agent = new Agent({
-    keepAlive: true,
-    maxSockets: 8,
-    cert: svid.certificatePem,
-    key: svid.privateKeyPem,
-    ca: svid.bundlePem,
-    minVersion: "TLSv1.3",
-    ALPNProtocols: ["http/1.1"],
-    checkServerIdentity: (_host, certificate) => {
-      const peer = spiffeIdOf(certificate.raw, trustDomainOf(facadeSpiffeId));
-      if (peer.kind === "known" && peer.spiffeId === facadeSpiffeId) return undefined;
-      const met = peer.kind === "known" ? `"${peer.spiffeId}"` : peer.why;
-      return new Error(`Check facade: met ${met}, wanted "${facadeSpiffeId}"`);
-    },
-  });
-  let users = 0;
-  let retired = false;
-  const closeIfIdle = () => {
-    if (retired && users === 0) agent.destroy();
-  };
-  return {
-    svid,
-    use() {
-      users++;
-      let used = true;
-      return {
-        agent,
-        [Symbol.dispose]() {
-          if (!used) return;
-          used = false;
-          users--;
-          closeIfIdle();
-        },
-      };
-    },
-    retire() {
-      retired = true;
-      closeIfIdle();
     },
   };
 }
@@ -177,4 +102,37 @@ function flat(answer: IncomingMessage): Record<string, string> {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
   }
   return headers;
+}
+
+/** Sends the body and reads the answer; whatever ends it, nothing of it goes on. */
+function exchange(
+  outgoing: ClientRequest,
+  call: {
+    readonly body: Uint8Array;
+    readonly maxBytes: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<FacadeAnswer> {
+  const { body, maxBytes, signal } = call;
+  return new Promise((resolve, reject) => {
+    const done = () => signal.removeEventListener("abort", onAbort);
+    const fail = (cause: unknown) => {
+      done();
+      outgoing.destroy();
+      reject(
+        signal.aborted ? signal.reason : new FacadeError("Call facade: no answer", { cause }),
+      );
+    };
+    const onAbort = () => fail(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    outgoing.on("error", fail);
+    outgoing.on("response", (answer) => {
+      readAtMost(answer, maxBytes).then((read) => {
+        if (read === undefined) throw new Error(`Read answer: more than ${maxBytes} bytes`);
+        done();
+        resolve({ status: answer.statusCode ?? 0, headers: flat(answer), body: read });
+      }).catch(fail);
+    });
+    outgoing.end(Buffer.from(body));
+  });
 }
