@@ -1,3 +1,5 @@
+import { createRun, PER_ROW } from "./row_run.ts";
+
 /**
  * A queue of log rows, each as bytes. What does not fit into memory goes to a file in the middle:
  *
@@ -28,8 +30,6 @@ export interface RowSpoolOptions {
   /** In the file; 1 GiB by default. */
   readonly fileBytes?: number;
 }
-
-const PER_ROW = 4;
 
 /** Makes an empty {@link RowSpool}. Throws an `Error` from `peek` and `drop` when the file cannot be read. */
 export function createRowSpool(options: RowSpoolOptions): RowSpool {
@@ -109,53 +109,6 @@ export function createRowSpool(options: RowSpoolOptions): RowSpool {
       file.close();
       file = undefined;
       Deno.removeSync(options.file);
-    },
-  };
-}
-
-interface Run {
-  readonly length: number;
-  readonly bytes: number;
-  push(row: Uint8Array): void;
-  last(): Uint8Array;
-  rows(): readonly Uint8Array[];
-  peek(maxRows: number, maxBytes: number): readonly Uint8Array[];
-  drop(count: number): void;
-}
-
-/** Rows in memory; dropped ones are cut off in blocks, so that a drop costs nothing per row left. */
-function createRun(): Run {
-  let rows: Uint8Array[] = [];
-  let from = 0;
-  let bytes = 0;
-  return {
-    get length() {
-      return rows.length - from;
-    },
-    get bytes() {
-      return bytes;
-    },
-    push(row) {
-      rows.push(row);
-      bytes += row.length + PER_ROW;
-    },
-    last: () => rows.at(-1) ?? new Uint8Array(),
-    rows: () => from === 0 ? rows : rows.slice(from),
-    peek(maxRows, maxBytes) {
-      let end = from;
-      for (let size = 0; end < rows.length && end - from < maxRows; end++) {
-        size += rows[end]?.length ?? 0;
-        if (size > maxBytes && end > from) break;
-      }
-      return rows.slice(from, end);
-    },
-    drop(count) {
-      for (const row of rows.slice(from, from + count)) bytes -= row.length + PER_ROW;
-      from = Math.min(rows.length, from + count);
-      if (from > 1024 || from === rows.length) {
-        rows = rows.slice(from);
-        from = 0;
-      }
     },
   };
 }
