@@ -1,6 +1,8 @@
 import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import { logLines } from "./runner_output.ts";
+import { endProcessesOfSession } from "./session.ts";
 
 /** How the runner ended. Its code says nothing about the job: 0 also for a failed one. */
 export interface RunnerEnd {
@@ -26,26 +28,6 @@ export interface Runner extends AsyncDisposable {
   kill(): void;
 }
 
-/**
- * Kills processes of a session: all but its leader, or only those whose parent is not of it. Steps
- * have process groups of their own, the session they share. A shell, because Deno lets only programs
- * that may do everything read /proc.
- */
-const END_SESSION = `
-all=" " rows=""
-for folder in /proc/[0-9]*; do
-  { read -r line <"$folder/stat"; } 2>/dev/null || continue
-  pid=\${folder#/proc/}
-  set -- "$1" "$2" \${line##*) }
-  if [ "$6" = "$1" ]; then all="$all$pid " rows="$rows $pid:$4"; fi
-done
-for row in $rows; do
-  pid=\${row%:*} parent=\${row#*:}
-  [ "$pid" = "$1" ] && continue
-  case "$2 $all" in "orphans "*" $parent "*) continue ;; esac
-  kill -9 "$pid" 2>/dev/null
-done`;
-
 /** What to start. */
 export interface RunnerOptions {
   readonly command: readonly string[];
@@ -58,7 +40,6 @@ export interface RunnerOptions {
   readonly logger: Logger;
 }
 
-const MAX_LINE = 4096;
 const PIPES_MS = 200;
 
 /**
@@ -96,13 +77,7 @@ export function startRunner(options: RunnerOptions): Runner {
   };
   const endSession = async (which: "all" | "orphans") => {
     try {
-      await new Deno.Command("/bin/sh", {
-        args: ["-c", END_SESSION, "end-session", String(child.pid), which],
-        clearEnv: true,
-        stdin: "null",
-        stdout: "null",
-        stderr: "null",
-      }).output();
+      await endProcessesOfSession(child.pid, which);
     } catch (error) {
       options.logger.warn("what steps left running was not ended", { error });
     }
@@ -132,28 +107,4 @@ export function startRunner(options: RunnerOptions): Runner {
       await abortable(printing, patience.signal).catch(() => {});
     },
   };
-}
-
-async function logLines(stream: ReadableStream<Uint8Array>, logger: Logger): Promise<void> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  try {
-    for await (const part of stream) {
-      const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
-      rest = (lines.pop() ?? "").slice(0, MAX_LINE);
-      for (const line of lines) say(line, logger);
-    }
-  } catch (error) {
-    // Nobody waits for this before the runner's end: a rejection would end the gate.
-    logger.warn("what the runner prints cannot be read", { error });
-  }
-  say(rest, logger);
-}
-
-// deno-lint-ignore no-control-regex -- colours are made of control characters
-const COLOURS = /\x1b\[[0-9;]*m/g;
-
-function say(line: string, logger: Logger): void {
-  const text = line.replace(COLOURS, "").trim();
-  if (text !== "") logger.info("runner says", { line: text.slice(0, MAX_LINE) });
 }
