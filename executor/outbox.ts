@@ -13,11 +13,12 @@ import {
   UpdateTaskResponseSchema,
 } from "../proto/gen/runner/v1/messages_pb.ts";
 import { create, timestampFromMs } from "../proto/runtime.ts";
-import { drain, type DrainSource, type Step } from "./drain.ts";
-import type { ReportSender, Sent } from "./report_sender.ts";
-import { createRowQueue, type RowPhase, type RowQueue } from "./row_queue.ts";
+import { drain, type DrainSource } from "./drain.ts";
+import { nextStep } from "./next_step.ts";
+import type { ReportSender } from "./report_sender.ts";
+import { createRowQueue } from "./row_queue.ts";
 import type { RowSpool } from "./row_spool.ts";
-import { createStateQueue, type StateQueue } from "./state_queue.ts";
+import { createStateQueue } from "./state_queue.ts";
 import { judge } from "./verdict.ts";
 
 /** How the outbox ended. `drained`: the runner went without a final state, all else was delivered. */
@@ -197,29 +198,4 @@ export async function deliver(
   } catch (error) {
     return { kind: "given_up", error };
   }
-}
-
-/** The call that is due now: states in their place among the rows, the seal and the end last. */
-function nextStep(rows: RowQueue, states: StateQueue, isHolding: boolean): Step | undefined {
-  /** Who takes the next state may not have the seal, so that goes up again first. */
-  const outcome = async <T>(sending: Promise<Sent<T>>): Promise<Sent<T>> => {
-    const sent = await sending;
-    if (sent.kind !== "accepted") rows.repeatSeal();
-    return sent;
-  };
-  if (states.due(rows.received)) {
-    return async (signal) => more(await outcome(states.sendNext(signal)));
-  }
-  const hasFinal = states.final !== undefined;
-  const bulky = hasFinal && !rows.sealed && states.isBulky;
-  const phase: RowPhase = { holdLast: bulky || isHolding, seal: hasFinal && !bulky };
-  if (rows.due(phase)) return async (signal) => more(await rows.send(phase, signal));
-  if (!hasFinal) return undefined;
-  return bulky
-    ? async (signal) => more(await outcome(states.sendOutputs(signal)))
-    : (signal) => outcome(states.sendFinal(signal));
-}
-
-function more(sent: Sent<void>): Sent<"more"> {
-  return sent.kind === "accepted" ? { kind: "accepted", value: "more" } : sent;
 }

@@ -1,8 +1,8 @@
 import type { Executor } from "../../controller/backend.ts";
 import type { ExecutorName } from "../../controller/model/ids.ts";
 import { endingOf } from "./endings.ts";
-import { type FolderState, listFolders } from "./folder.ts";
-import { type Making, readMade } from "./making.ts";
+import { type FolderState, listFolders, readFolder } from "./folder.ts";
+import type { Making } from "./making.ts";
 import { withTerminal } from "./meta.ts";
 import type { Target } from "./processes.ts";
 
@@ -82,4 +82,15 @@ function seenUnreadable(
     waiting: null,
   };
   return { executor, target: { folder, leader: null, userId } };
+}
+
+/** State of an executor's folder of this backend; half-made ones count as absent. */
+async function readMade(
+  place: Place,
+  name: string,
+): Promise<Exclude<FolderState, { kind: "unfinished" }> | undefined> {
+  const state = await readFolder(`${place.root}/${name}`);
+  if (state === undefined || state.kind === "unfinished") return undefined;
+  const backend = state.kind === "made" ? state.meta.backend : state.creator?.backend;
+  return backend === undefined || backend === place.backend ? state : undefined;
 }

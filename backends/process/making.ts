@@ -4,7 +4,6 @@ import {
   claimFolder,
   type Creator,
   discardFolder,
-  type FolderState,
   giveTo,
   readFolder,
   writeMeta,
@@ -90,17 +89,6 @@ export async function isAbandoned(
   if (creator === undefined || creator.bootId !== making.creator.bootId) return true;
   if (creator.instance === making.creator.instance) return !making.underway.has(name);
   return !(await isAlive(creator.process));
-}
-
-/** State of an executor's folder of this backend; half-made ones count as absent. */
-export async function readMade(
-  making: Pick<Making, "root" | "backend">,
-  name: string,
-): Promise<Exclude<FolderState, { kind: "unfinished" }> | undefined> {
-  const state = await readFolder(`${making.root}/${name}`);
-  if (state === undefined || state.kind === "unfinished") return undefined;
-  const backend = state.kind === "made" ? state.meta.backend : state.creator?.backend;
-  return backend === undefined || backend === making.backend ? state : undefined;
 }
 
 function taken(name: string): BackendError {
