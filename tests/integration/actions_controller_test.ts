@@ -5,6 +5,7 @@ import {
   createControllerPlace,
   startController,
 } from "../support/controller_process.ts";
+import { runCtl } from "../../tools/ctl.ts";
 import { eventually } from "../support/eventually.ts";
 import { natsEnvironment, startNats } from "../support/nats.ts";
 import { serveForge } from "../support/served_forge.ts";
@@ -242,6 +243,28 @@ Deno.test("main releases a running job as its preview said, and a form leads to 
   );
   const executors = await controller.get<Page<unknown>>("/api/v1/executors");
   assert.equal(executors.total, 0);
+  let said = "";
+  const ctl = async (...args: string[]) =>
+    await runCtl(args, {
+      env: { ADMIN_URL: await controller.url() },
+      out: (text) => void (said = text),
+      err: (text) => void (said = text),
+      ask: null,
+      signal: AbortSignal.timeout(30_000),
+    });
+  assert.equal(await ctl("drain", "pod", "--wait", "--note", "by ctl"), 0, said);
+  assert.ok(!forge.declared().includes("pod"));
+  assert.equal(await ctl("status"), 0);
+  assert.match(said, /drain by operator on this machine \d+s ago \(by ctl\), 0 left/);
+  assert.equal(await ctl("drain", "pod"), 3);
+  assert.equal(await ctl("resume", "pod"), 0, said);
+  await within("the label to be back", 2_000, () => forge.declared().includes("pod"));
+  assert.equal(await ctl("audit", "--target", "pod", "--json"), 0);
+  assert.deepEqual(
+    JSON.parse(said).items.map(({ action, result }: AuditView) => `${action} ${result}`),
+    ["resume done", "drain refused", "drain done"],
+  );
+
   const down = await post<{ detail: string }>(controller, "leader/step-down", {});
   assert.equal(down.status, 409);
   assert.match(down.body.detail, /without an elector/);

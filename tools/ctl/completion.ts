@@ -1,0 +1,96 @@
+import { RELEASE_TIERS, VM_LABELS } from "../../controller/action_kinds.ts";
+import { BACKENDS } from "../../controller/model/ids.ts";
+import { COMMANDS, FLAG_OPTIONS, TEXT_OPTIONS } from "./usage.ts";
+
+/** Shells that completion is made for. */
+export const SHELLS = ["bash", "zsh", "fish"] as const;
+
+/** What the first argument of a command may be; nothing where only the server knows. */
+const FIRST: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    ["cordon", "drain", "resume", "capacity", "label"].map((name) => [name, BACKENDS]),
+  ),
+  completion: SHELLS,
+};
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  tier: RELEASE_TIERS,
+  backend: BACKENDS,
+  result: ["done", "refused", "failed"],
+};
+const SECOND: Readonly<Record<string, readonly string[]>> = {
+  label: [...VM_LABELS, "default"],
+  capacity: ["default"],
+};
+
+/**
+ * A script that completes `name` in a shell: commands, options and the words that are known without
+ * the server.
+ */
+export function completionOf(shell: (typeof SHELLS)[number], name = "gdr-ctl"): string {
+  switch (shell) {
+    case "bash":
+      return bash(name);
+    case "zsh":
+      // zsh runs bash's completions as they are.
+      return `#compdef ${name}\nautoload -U +X bashcompinit && bashcompinit\n${bash(name)}`;
+    case "fish":
+      return fish(name);
+    default:
+      return shell satisfies never;
+  }
+}
+
+const commands = COMMANDS.map((command) => command.name);
+const options = [...Object.keys(TEXT_OPTIONS), ...Object.keys(FLAG_OPTIONS)];
+
+function bash(name: string): string {
+  const cases = (words: Readonly<Record<string, readonly string[]>>, prefix = "") =>
+    Object.entries(words).map(([key, values]) =>
+      `    ${prefix}${key}) words="${values.join(" ")}" ;;`
+    );
+  const id = name.replaceAll(/[^a-z0-9]/gi, "_");
+  return [
+    `_${id}() {`,
+    '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" words=""',
+    '  case "$previous" in',
+    ...cases(VALUES, "--"),
+    "  esac",
+    '  if [ -z "$words" ]; then',
+    '    if [[ "$current" == -* ]]; then',
+    `      words="${options.map((option) => `--${option}`).join(" ")}"`,
+    '    elif [ "$COMP_CWORD" -eq 1 ]; then',
+    `      words="${commands.join(" ")}"`,
+    '    elif [ "$COMP_CWORD" -eq 2 ]; then case "${COMP_WORDS[1]}" in',
+    ...cases(FIRST),
+    "    esac",
+    '    elif [ "$COMP_CWORD" -eq 3 ]; then case "${COMP_WORDS[1]}" in',
+    ...cases(SECOND),
+    "    esac; fi",
+    "  fi",
+    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    "}",
+    `complete -F _${id} ${name}`,
+    "",
+  ].join("\n");
+}
+
+function fish(name: string): string {
+  const quote = (text: string) => `'${text.replaceAll("'", "\\'")}'`;
+  return [
+    `complete -c ${name} -f`,
+    ...COMMANDS.map((command) =>
+      `complete -c ${name} -n __fish_use_subcommand -a ${command.name} -d ${quote(command.summary)}`
+    ),
+    ...Object.entries(FIRST).map(([command, words]) =>
+      `complete -c ${name} -n '__fish_seen_subcommand_from ${command}' -a ${quote(words.join(" "))}`
+    ),
+    ...Object.entries(TEXT_OPTIONS).map(([option, text]) =>
+      `complete -c ${name} -l ${option} -x -d ${quote(text)}` +
+      (VALUES[option] === undefined ? "" : ` -a ${quote(VALUES[option].join(" "))}`)
+    ),
+    ...Object.entries(FLAG_OPTIONS).map(([option, text]) =>
+      `complete -c ${name} -l ${option} -d ${quote(text)}`
+    ),
+    "",
+  ].join("\n");
+}
