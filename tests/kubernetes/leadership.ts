@@ -5,12 +5,14 @@
  * Runs by itself: `deno run -A tests/kubernetes/leadership.ts`.
  */
 import assert from "node:assert/strict";
-import { createReport, type Report } from "../e2e/report.ts";
+import { createReport } from "../e2e/report.ts";
 import { createKubeClient } from "../support/kube_client.ts";
 import { LEASE } from "../support/lease_cluster.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
+import { run } from "../support/process.ts";
 import { type StallProxy, startStallProxy } from "../support/stall_proxy.ts";
 import { gaps, openRing, overlaps, type Ring, type Rival } from "./rivals.ts";
+import type { Stage } from "./stage.ts";
 
 const LEASE_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;
@@ -30,17 +32,27 @@ const pass = (ms: number, signal: AbortSignal) =>
     }, { once: true });
   });
 
-/** What the checks work with. */
-export interface LeadershipStage {
-  /** `kube` and `elector` among them. */
+interface Ground extends Pick<Stage, "report" | "signal"> {
   readonly peers: Peers;
-  readonly report: Report;
-  readonly signal: AbortSignal;
 }
 
-/** All checks of the election, each in a line; two namespaces side by side, then an outage of all. */
-export async function checkLeadership(stage: LeadershipStage): Promise<void> {
-  const { peers, report } = stage;
+/**
+ * All checks of the election, each in a line, on an API server of its own: the contract of the store, two
+ * namespaces side by side, then an outage of all.
+ */
+export async function checkLeadership(
+  { report, signal }: Pick<Stage, "report" | "signal">,
+): Promise<void> {
+  await report.check("the Lease's store keeps its contract on a real API server", async () => {
+    const suite = new URL("../contract/lease_kube.ts", import.meta.url).pathname;
+    const { stdout } = await run(Deno.execPath(), ["test", "-A", suite], {
+      env: { NO_COLOR: "1" },
+      signal,
+    });
+    return /\d+ passed \| \d+ failed/.exec(stdout)?.[0] ?? assert.fail(stdout);
+  });
+  await using peers = await startPeers({ which: ["kube", "elector"], say: report.say, signal });
+  const stage: Ground = { peers, report, signal };
   using client = await createKubeClient(peers.kube);
   await using releases = await openRing({ peers, client, namespace: "election-releases" });
   await using crashes = await openRing({ peers, client, namespace: "election-crashes" });
@@ -72,7 +84,7 @@ export async function checkLeadership(stage: LeadershipStage): Promise<void> {
 }
 
 /** Clean stops, freezes, a deleted Lease, clocks; resolves to the last leader. */
-async function checkReleases(ring: Ring, stage: LeadershipStage): Promise<Rival | undefined> {
+async function checkReleases(ring: Ring, stage: Ground): Promise<Rival | undefined> {
   const { report, peers, signal } = stage;
   const first = await ring.ours("releases-0");
   await first.heard("started");
@@ -178,7 +190,7 @@ async function checkReleases(ring: Ring, stage: LeadershipStage): Promise<Rival 
 /** Kills, a restart in the same Pod, and a leader whose way to the API server is cut. */
 async function checkCrashes(
   ring: Ring,
-  stage: LeadershipStage & { readonly proxy: StallProxy },
+  stage: Ground & { readonly proxy: StallProxy },
 ): Promise<undefined> {
   const { report, proxy, signal } = stage;
   const first = await ring.ours("crashes-0");
@@ -253,7 +265,7 @@ async function checkCrashes(
 /** kube-apiserver stops answering: the leader ends in time, and somebody leads soon afterwards. */
 async function checkOutage(
   ring: Ring,
-  stage: LeadershipStage & { readonly leader: Rival | undefined },
+  stage: Ground & { readonly leader: Rival | undefined },
 ): Promise<void> {
   const { report, peers, signal, leader } = stage;
   await report.check(
@@ -301,18 +313,17 @@ async function release(ring: Ring, from: Rival, to: Rival) {
   return { released: free.at, taken: started.at };
 }
 
-/** Starts the servers that the checks need, and resolves to the exit code. */
+/** Runs the checks by themselves and resolves to the exit code. */
 export async function main(print: (line: string) => void): Promise<number> {
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) {
     Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
   }
   const report = createReport(print);
-  await report.attempt("the election tests", async () => {
-    const signal = stop.signal;
-    await using peers = await startPeers({ which: ["kube", "elector"], say: print, signal });
-    await checkLeadership({ peers, report, signal });
-  });
+  await report.attempt(
+    "the election tests",
+    () => checkLeadership({ report, signal: stop.signal }),
+  );
   print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
   return report.failed === 0 ? 0 : 1;
 }

@@ -11,7 +11,10 @@ import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
 import { checkClient } from "./client.ts";
 import { checkEndings, checkSidecar } from "./endings.ts";
-import { startCluster } from "./cluster.ts";
+import { firstInstallation, startCluster } from "./cluster.ts";
+import { checkLeadership } from "./leadership.ts";
+import { checkInstances } from "./instances.ts";
+import { checkRightsUsed } from "./rights_used.ts";
 import { checkRefusals } from "./refusals.ts";
 import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
 import { checkRights } from "./rights.ts";
@@ -21,11 +24,15 @@ import { WORKFLOWS } from "./workflows.ts";
 /** Parts in the order in which they are played; each may be played alone. */
 const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   rights: checkRights,
+  // First of those with jobs: two fresh Giteas count their tasks alike.
+  instances: checkInstances,
   client: checkClient,
+  leadership: checkLeadership,
   chain: checkChain,
   refusals: checkRefusals,
   endings: checkEndings,
   sidecar: checkSidecar,
+  used: checkRightsUsed,
 };
 
 /** Runs the suite and resolves to the exit code. */
@@ -58,15 +65,16 @@ export async function main(
       signal: stop.signal,
       env: { ...audit.env, NATS_EXTRA: NATS_AUTHORIZATION },
     });
-    const gitea = giteaOf(cluster, stop.signal);
+    const gitea = giteaOf(cluster.peers, stop.signal);
+    const installation = firstInstallation(cluster.peers);
     const repository = `${gitea.user}/kube`;
     await gitea.createRepository("kube", { private: false });
     await gitea.commit(repository, WORKFLOWS);
-    await makeSecret(cluster, gitea);
+    await makeSecret(cluster, gitea, installation);
     print(`the cluster is up after ${((performance.now() - started) / 1000).toFixed(1)} s`);
     const stage: Stage = {
-      ...{ cluster, report, gitea, repository },
-      replicas: createReplicas(cluster),
+      ...{ cluster, installation, audit, report, gitea, repository },
+      replicas: createReplicas(cluster, installation),
       signal: stop.signal,
     };
     for (const name of wanted) {
