@@ -3,7 +3,7 @@ import { type AssignmentId, parseAssignmentId } from "../controller/model/ids.ts
 import type { Capabilities } from "./capability.ts";
 
 /** Headers of the gate (docs/architecture.md). */
-export const HEADERS = {
+const HEADERS = {
   assignment: "x-runner-uuid",
   capability: "x-runner-token",
   gate: "x-gate-instance",

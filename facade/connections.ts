@@ -17,7 +17,7 @@ export interface Connections {
  * Of one SPIFFE ID. The executors of one matrix share theirs, and each gate keeps a few connections:
  * the bound is far above that, and far below what a process may open.
  */
-export const MAX_CONNECTIONS = 4_096;
+const MAX_CONNECTIONS = 4_096;
 
 /** Makes an empty {@link Connections} for peers of one trust domain. */
 export function createConnections(
