@@ -1,11 +1,12 @@
 /**
- * `deno task bench [-- --quick] [-- handover|dispatch|twenty_jobs|update_log|memory ...]`: speed and
+ * `deno task bench [-- --quick] [-- handover|dispatch|twenty_jobs|update_log|kubernetes|memory ...]`: speed and
  * size (SPEC 17), each beside a reference measured in the same run. The table goes to standard output,
  * what is going on to standard error. Exit code 1 when a bench could not be run; a missed bound is in
  * the table and no failure, because a loaded machine moves every figure.
  */
 import { benchDispatch } from "./dispatch.ts";
 import { benchHandOver } from "./handover.ts";
+import { benchKubernetes } from "./kubernetes.ts";
 import { benchMemory } from "./memory.ts";
 import { say } from "./real_jobs.ts";
 import { formatReport, holds, type Row } from "./report.ts";
@@ -19,6 +20,7 @@ const benches: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   dispatch: async () => [await benchDispatch({ runs: quick ? 5 : 20 })],
   twenty_jobs: () => benchTwentyJobs({ rounds: quick ? 1 : 3 }),
   update_log: () => benchUpdateLog({ batches: quick ? 100 : 500 }),
+  kubernetes: () => benchKubernetes({ rounds: quick ? 5 : 15, calls: 100 }),
   memory: async () => [await benchMemory({ executors: quick ? 10 : 50 })],
 };
 const unknown = wanted.filter((name) => !Object.hasOwn(benches, name));
