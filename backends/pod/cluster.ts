@@ -9,7 +9,8 @@ export type PodChange =
   /** Everything that matches now: at the start, and after changes were missed. */
   | { readonly kind: "all"; readonly pods: readonly Pod[] }
   | { readonly kind: "changed"; readonly pod: Pod }
-  | { readonly kind: "removed"; readonly name: string; readonly uid: string };
+  /** Deleted, or without the labels from now on; as it was last. */
+  | { readonly kind: "removed"; readonly pod: Pod };
 
 /** `spec` of a ClusterStaticEntry (`spire.spiffe.io/v1alpha1`), the fields that we set. */
 export interface EntrySpec {

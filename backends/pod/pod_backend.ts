@@ -110,6 +110,16 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     await deletePod({ name, uid, graceSeconds: 0 }, options);
   };
 
+  /** True for one that only lost our labels, of which a watch tells as of a deletion. */
+  const livesOn = async (pod: Pod, options: Call): Promise<boolean> => {
+    if (pod.deletion !== null) return false;
+    try {
+      return (await cluster.getPod(pod.name, options))?.uid === pod.uid;
+    } catch {
+      return false; // Whoever is told that it is gone looks once more, or the next list does.
+    }
+  };
+
   /** A name that has another UID, or none, is success: exactly this Pod is gone. */
   const deletePod = async (
     pod: Parameters<ExecutorCluster["deletePod"]>[0],
@@ -193,12 +203,14 @@ export function createPodBackend(options: PodBackendOptions): Backend {
             known.set(change.pod.name, change.pod.uid);
             yield { name: change.pod.name as ExecutorName, executor: seen(change.pod) };
             break;
-          case "removed":
-            patience.forget(change.uid);
-            if (known.get(change.name) !== change.uid) break;
-            known.delete(change.name);
-            yield gone(change.name);
+          case "removed": {
+            const { name, uid } = change.pod;
+            if (known.get(name) !== uid || await livesOn(change.pod, options)) break;
+            patience.forget(uid);
+            known.delete(name);
+            yield gone(name);
             break;
+          }
           default:
             change satisfies never;
         }

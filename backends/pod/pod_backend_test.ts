@@ -389,3 +389,26 @@ Deno.test("create() tells quota, refusal and doubt apart", async () => {
   fail(new ClusterError("unknown_outcome", "no answer"));
   await rejectsWith("unknown_outcome", backend.create(SPEC, call));
 });
+
+Deno.test("watch() does not tell of a deletion when a Pod has only lost our label", async () => {
+  const { cluster, backend } = setup();
+  await backend.create(SPEC, call);
+  const stop = new AbortController();
+  const seen: ExecutorChange[] = [];
+  const watching = (async () => {
+    for await (const change of backend.watch({ signal: stop.signal })) seen.push(change);
+  })();
+  await eventually(() => seen.length === 1, { what: "the executor" });
+  const strip = (pod: Readonly<Record<string, unknown>>) => ({
+    ...pod,
+    metadata: { ...objectOrEmpty(pod.metadata), labels: {} },
+  });
+  cluster.edit(SPEC.name, strip);
+  await backend.create(specOf("2", "pod"), call);
+  await eventually(() => seen.some(({ name }) => name !== SPEC.name), { what: "another one" });
+  assert.deepEqual(seen.filter(({ executor }) => executor === null), []);
+  cluster.remove(SPEC.name);
+  await eventually(() => seen.at(-1)?.executor === null, { what: "the deletion" });
+  stop.abort();
+  await watching;
+});

@@ -71,7 +71,7 @@ export function createExecutorCluster(
             yield { kind: "changed", pod: event.item };
             break;
           case "gone":
-            yield { kind: "removed", name: event.item.name, uid: event.item.uid };
+            yield { kind: "removed", pod: event.item };
             break;
           default:
             event satisfies never;

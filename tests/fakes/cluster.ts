@@ -110,8 +110,8 @@ export function createFakeCluster(options: { readonly clock?: Clock } = {}): Fak
     if (pod !== undefined) set(name, change(pod));
   };
   const remove = (name: string) => {
-    const uid = String(metadataOf(pods.get(name)).uid);
-    if (pods.delete(name)) tell({ kind: "removed", name, uid });
+    const pod = podOf(pods.get(name));
+    if (pods.delete(name)) tell({ kind: "removed", pod });
   };
   const status = (name: string, fields: Json) =>
     edit(name, (pod) => ({ ...pod, status: { ...objectOrEmpty(pod.status), ...fields } }));
@@ -238,6 +238,7 @@ export function createFakeCluster(options: { readonly clock?: Clock } = {}): Fak
           if (next === undefined) await new Promise<void>((resolve) => wake = resolve);
           else if (next === "relist") yield { kind: "all", pods: podsWith(labels) };
           else if (next.kind !== "changed" || matching(labels)(next.pod.labels)) yield next;
+          else yield { kind: "removed", pod: next.pod };
         }
       } finally {
         watchers.delete(watcher);
