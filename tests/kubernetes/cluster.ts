@@ -8,6 +8,27 @@ import { type Kubelet, startKubelet } from "./kubelet.ts";
 /** Names of the manifests. */
 export const NAMESPACE = { controller: "gitea-dynamic-runner", executors: "gitea-actions" };
 
+/** One installation on the cluster. */
+export interface Installation {
+  readonly controller: string;
+  readonly executors: string;
+  /** Gitea as jobs know it. */
+  readonly giteaUrl: string;
+  readonly natsUser: string;
+  /** Index for `Peers.port` of the facade's Service. */
+  readonly service: number;
+}
+
+/** The only installation, or the first of several. */
+export function firstInstallation(peers: Peers): Installation {
+  return {
+    ...NAMESPACE,
+    giteaUrl: peers.gitea.rootUrl,
+    natsUser: "controller",
+    service: PORT.service,
+  };
+}
+
 /** A cluster with the manifests of `deploy/kubernetes/`, and a kubelet that runs what they say. */
 export interface Cluster extends AsyncDisposable {
   readonly peers: Peers;
@@ -18,7 +39,7 @@ export interface Cluster extends AsyncDisposable {
 }
 
 /** Index for `Peers.port` of what tests listen on: the facade's Service. */
-export const PORT = { service: 0 };
+export const PORT = { service: 0, secondService: 1 };
 /** What controllers listen on, each on the address of its Pod. */
 export const LISTEN = { facade: 8443, health: 8081, admin: 8080 };
 
@@ -50,7 +71,7 @@ export async function startCluster(options: {
   );
   const { kube, folder } = peers;
   const client = stack.use(await createKubeClient(kube));
-  await applyManifests(peers);
+  await applyManifests(peers, firstInstallation(peers));
   // Layers of an overlay may not lie in one another, and this machine's root is the lowest.
   const images = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "gdr-images-" });
   stack.defer(() => Deno.remove(images, { recursive: true }));
@@ -93,47 +114,53 @@ export async function startCluster(options: {
   };
 }
 
-/** What an installation sets for itself, as docs/install.md says: an overlay. */
-async function applyManifests(peers: Peers): Promise<void> {
+/**
+ * Applies the manifests with what an installation sets for itself, as docs/install.md says: an overlay,
+ * and for a further installation other names.
+ */
+export async function applyManifests(peers: Peers, at: Installation): Promise<void> {
   const { kube, folder } = peers;
-  const overlay = `${folder}/overlay`;
+  const overlay = `${folder}/overlay-${at.controller}`;
   await Deno.mkdir(overlay);
-  const config = {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: "controller", namespace: NAMESPACE.controller },
-    data: {
-      GITEA_URL: peers.gitea.rootUrl,
-      NATS_URL: peers.nats.url,
-      TRUST_DOMAIN: peers.spire.trustDomain,
-      RUNNER_FACADE_URL: `https://127.0.0.1:${peers.port(PORT.service)}`,
-    },
-  };
-  // All Pods share this machine's network: each listens on its own address.
-  const env = Object.entries({
-    POD_IP: null,
-    RUNNER_FACADE_LISTEN: `$(POD_IP):${LISTEN.facade}`,
-    HEALTH_LISTEN: `$(POD_IP):${LISTEN.health}`,
-    ADMIN_LISTEN: `$(POD_IP):${LISTEN.admin}`,
-  }).map(([name, value]) =>
-    value === null
-      ? { name, valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }
-      : { name, value }
-  );
-  const deployment = {
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "controller", namespace: NAMESPACE.controller },
-    spec: { template: { spec: { containers: [{ name: "controller", env }] } } },
-  };
+  const named = { namespace: NAMESPACE.controller, name: "controller" };
   const write = (name: string, value: unknown) =>
     Deno.writeTextFile(`${overlay}/${name}`, JSON.stringify(value));
-  await write("config.yaml", config);
-  await write("deployment.yaml", deployment);
+  await write("config.yaml", {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: named,
+    data: {
+      GITEA_URL: at.giteaUrl,
+      NATS_URL: peers.nats.url,
+      TRUST_DOMAIN: peers.spire.trustDomain,
+      RUNNER_FACADE_URL: `https://127.0.0.1:${peers.port(at.service)}`,
+    },
+  });
+  // All Pods share this machine's network: each listens on its own address.
+  const listen = Object.entries(LISTEN).map(([name, port]) => ({
+    name: name === "facade" ? "RUNNER_FACADE_LISTEN" : `${name.toUpperCase()}_LISTEN`,
+    value: `$(POD_IP):${port}`,
+  }));
+  const env = [
+    { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
+    ...listen,
+  ];
+  await write("deployment.yaml", {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: named,
+    spec: { template: { spec: { containers: [{ name: "controller", env }] } } },
+  });
   await write("kustomization.yaml", {
     resources: [relative(await Deno.realPath(overlay), MANIFESTS)],
     patches: [{ path: "config.yaml" }, { path: "deployment.yaml" }],
   });
-  await kube.kubectl(["apply", "-k", overlay]);
-  await kube.kubectl(["apply", "-f", `${MANIFESTS}examples/controller-identity.yaml`]);
+  const identity = await Deno.readTextFile(`${MANIFESTS}examples/controller-identity.yaml`);
+  const text = `${await kube.kubectl(["kustomize", overlay])}\n---\n${identity}`;
+  await kube.kubectl(["apply"], {
+    stdin: text
+      // Names, but not those of images.
+      .replace(/gitea-dynamic-runner(?!(-executor)?:\d)/g, at.controller)
+      .replaceAll(NAMESPACE.executors, at.executors),
+  });
 }

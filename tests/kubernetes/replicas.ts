@@ -3,7 +3,8 @@ import { eventually } from "../support/eventually.ts";
 import { isObject } from "../../lib/json_object.ts";
 import { at } from "../support/kube_manifests.ts";
 import { run } from "../support/process.ts";
-import { type Cluster, LISTEN, NAMESPACE } from "./cluster.ts";
+import type { Peers } from "../support/peers.ts";
+import { type Cluster, type Installation, LISTEN } from "./cluster.ts";
 
 /** What a test changes of a controller's Pod. */
 export interface ReplicaOptions {
@@ -29,26 +30,25 @@ export interface Replicas {
 const root = new URL("../../", import.meta.url).pathname;
 const READY_MS = 60_000;
 
-/** The administrator of the cluster's Gitea. */
-export function giteaOf({ peers }: Cluster, signal: AbortSignal): GiteaApi {
+/** The administrator of a Gitea. */
+export function giteaOf({ gitea }: Pick<Peers, "gitea">, signal: AbortSignal): GiteaApi {
   return createGiteaApi({
-    url: peers.gitea.rootUrl,
-    user: peers.gitea.admin.name,
-    password: peers.gitea.admin.password,
-    token: peers.gitea.token,
+    url: gitea.rootUrl,
+    user: gitea.admin.name,
+    password: gitea.admin.password,
+    token: gitea.token,
     signal,
   });
 }
 
 /** Registers at Gitea with our own tool and makes the Secret that the Deployment mounts. */
 export async function makeSecret(
-  cluster: Cluster,
+  { peers }: Cluster,
   gitea: GiteaApi,
-  namespace = NAMESPACE.controller,
+  { controller: namespace, giteaUrl, natsUser }: Installation,
 ): Promise<void> {
-  const { peers } = cluster;
   const out = await Deno.makeTempDir({ dir: peers.folder });
-  const tool = ["run", "-A", "tools/register.ts", "--url", peers.gitea.rootUrl];
+  const tool = ["run", "-A", "tools/register.ts", "--url", giteaUrl];
   await run(Deno.execPath(), [...tool, "--name", namespace, "--out", `${out}/env`], {
     cwd: root,
     env: { REGISTRATION_TOKEN: await gitea.registrationToken() },
@@ -58,20 +58,23 @@ export async function makeSecret(
     `--from-file=${out}/GITEA_RUNNER_UUID`,
     `--from-file=${out}/GITEA_RUNNER_TOKEN`,
     `--from-literal=CAPABILITY_KEY=${crypto.randomUUID()}${crypto.randomUUID()}`,
-    "--from-literal=NATS_USER=controller",
+    `--from-literal=NATS_USER=${natsUser}`,
     `--from-literal=NATS_PASSWORD=${NATS_PASSWORD}`,
   ]);
 }
 
-/** Of the NATS of {@link NATS_AUTHORIZATION}. */
-export const NATS_PASSWORD = "password-of-nats-1";
-/** Lines of nats-server's configuration, as the shipped one has them. */
-export const NATS_AUTHORIZATION =
-  `authorization { user: controller, password: "${NATS_PASSWORD}" }`;
+const NATS_PASSWORD = "password-of-nats-1";
+/** Lines of nats-server's configuration: an account for each of two installations. */
+export const NATS_AUTHORIZATION = `accounts {
+  A { jetstream: enabled, users: [{ user: controller, password: "${NATS_PASSWORD}" }] }
+  B { jetstream: enabled, users: [{ user: controller-b, password: "${NATS_PASSWORD}" }] }
+}`;
 
-/** Makes {@link Replicas} of the Deployment in `namespace`. */
-export function createReplicas(cluster: Cluster, namespace = NAMESPACE.controller): Replicas {
-  const { client, kubelet } = cluster;
+/** Makes {@link Replicas} of an installation's Deployment. */
+export function createReplicas(
+  { client, kubelet }: Cluster,
+  { controller: namespace }: Installation,
+): Replicas {
   const pods = `/api/v1/namespaces/${namespace}/pods`;
   const urlOf = (name: string, port: number, path: string) => {
     const ip = kubelet.pod(name)?.ip;

@@ -253,12 +253,22 @@ function without(
     ]).filter((one) => one.from < one.to), [span]);
 }
 
-/** Gaps in `leaseTransitions`, in words: it is raised by one when the Lease changes hands, else kept. */
-export function gaps(history: readonly LeaseState[]): string[] {
+/**
+ * Gaps in `leaseTransitions`, in words: it is raised by one when the Lease changes hands, else kept.
+ * client-go makes a deleted Lease anew with 0.
+ */
+export function gaps({ history, rivals }: Pick<Ring, "history" | "rivals">): string[] {
   const found: string[] = [];
+  const anew = new Set(rivals.flatMap(({ id, kind }) => kind === "client-go" ? [id] : []));
   let before: LeaseState | undefined;
+  let deleted = false;
   for (const state of history) {
-    if (state.kind === "deleted") continue;
+    if (state.kind === "deleted") {
+      deleted = true;
+      continue;
+    }
+    if (deleted && anew.has(state.holder) && state.transitions === 0) before = undefined;
+    deleted = false;
     if (before !== undefined) {
       const taken = state.holder !== "" && state.holder !== before.holder;
       const expected = before.transitions + (taken ? 1 : 0);

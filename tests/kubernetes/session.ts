@@ -4,7 +4,6 @@ import { objectOrEmpty } from "../../lib/json_object.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RunView } from "../support/gitea_api.ts";
 import { at } from "../support/kube_manifests.ts";
-import { NAMESPACE, PORT } from "./cluster.ts";
 import type { ReplicaOptions } from "./replicas.ts";
 import { serveService } from "./service.ts";
 import type { Stage } from "./stage.ts";
@@ -40,12 +39,12 @@ export async function startSession(
   stage: Stage,
   { count = 1, ...options }: ReplicaOptions & { readonly count?: number } = {},
 ): Promise<Session> {
-  const { cluster, gitea, repository, replicas, report } = stage;
+  const { cluster, installation, gitea, repository, replicas, report } = stage;
   const { client, peers } = cluster;
   await using stack = new AsyncDisposableStack();
   stack.use(
-    await serveService(client, { namespace: NAMESPACE.controller, name: "facade" }, {
-      port: peers.port(PORT.service),
+    await serveService(client, { namespace: installation.controller, name: "facade" }, {
+      port: peers.port(installation.service),
       say: report.say,
     }),
   );
@@ -71,7 +70,7 @@ export async function startSession(
   };
   const leftovers = async () => {
     const lists = await Promise.all([
-      client.call("GET", `/api/v1/namespaces/${NAMESPACE.executors}/pods`),
+      client.call("GET", `/api/v1/namespaces/${installation.executors}/pods`),
       client.call("GET", "/apis/spire.spiffe.io/v1alpha1/clusterstaticentries"),
     ]);
     const found = lists.flatMap(({ items, kind }) =>

@@ -1,11 +1,14 @@
 import type { GiteaApi } from "../support/gitea_api.ts";
 import type { Report } from "../e2e/report.ts";
-import type { Cluster } from "./cluster.ts";
+import type { Audit } from "./audit.ts";
+import type { Cluster, Installation } from "./cluster.ts";
 import type { Replicas } from "./replicas.ts";
 
 /** What the checks of this suite share. */
 export interface Stage {
   readonly cluster: Cluster;
+  readonly installation: Installation;
+  readonly audit: Audit;
   readonly report: Report;
   readonly gitea: GiteaApi;
   /** `owner/name` of the repository with the workflows of `workflows.ts`. */
