@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { Pod } from "./pod.ts";
-import { endingOf, waitingOf } from "./status.ts";
+import { waitingOf } from "./status.ts";
 
 /** When Kubernetes goes on trying and we do not, milliseconds. */
 export interface PatienceTimes {
@@ -44,7 +44,8 @@ export function createPatience(clock: Clock, times: PatienceTimes): Patience {
     judge(pod) {
       const cannotStart = pod.deletion === null && waitingOf(pod)?.hope === "hardly";
       const stuckFor = since(stuck, pod.uid, cannotStart);
-      const leaving = pod.deletion !== null && endingOf(pod) === null;
+      // Also one that has ended: its node has to say that nothing of it is left.
+      const leaving = pod.deletion !== null;
       const leavingFor = since(deleted, pod.uid, leaving);
       const graceMs = 1000 * (pod.deletion?.graceSeconds ?? 0);
       return {

@@ -59,6 +59,8 @@ export function createPodBackend(options: PodBackendOptions): Backend {
   });
 
   const why = createWhy({ cluster, clock });
+  /** Said once: a finalizer of somebody else may keep it for long. */
+  const forced = new Set<string>();
 
   const seen = (pod: Pod): Executor =>
     executorOf(pod, {
@@ -106,7 +108,10 @@ export function createPodBackend(options: PodBackendOptions): Backend {
   const end = async ({ name, uid }: Pick<Executor, "name" | "uid">, options: Call) => {
     const left = await deletePod({ name, uid, graceSeconds: null }, options);
     if (left === undefined || left.uid !== uid || !patience.judge(left).overdue) return;
-    logger.warn("executor of a lost node is removed", { executor: name, node: left.node });
+    if (!forced.has(uid)) {
+      logger.warn("executor of a lost node is removed", { executor: name, node: left.node });
+    }
+    forced.add(uid);
     await deletePod({ name, uid, graceSeconds: 0 }, options);
   };
 
@@ -179,6 +184,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
         const pods = await cluster.listPods(ours, options);
         const uids = new Set(pods.map(({ uid }) => uid));
         patience.keepOnly(uids);
+        for (const uid of forced) if (!uids.has(uid)) forced.delete(uid);
         await why.askSome(pods, options);
         if (entries !== undefined) await sweep(entries, uids, options);
         return pods.map(seen);

@@ -336,6 +336,18 @@ Deno.test("delete() removes a Pod whose node has not ended it a minute after its
   assert.ok(messages().includes("executor of a lost node is removed"));
 });
 
+Deno.test("delete() removes a Pod that has ended on a node that does not say so", async () => {
+  const { cluster, backend, clock, bound } = setup();
+  cluster.faults.holdDeletes = true;
+  const made = await bound();
+  cluster.terminate(made.name, { exitCode: 3 });
+  await backend.delete(made, call);
+  await clock.advance(180_000);
+  assert.equal((await backend.find(made.name, call))?.ended?.exitCode, 3);
+  await backend.delete(made, call);
+  assert.equal(await backend.find(made.name, call), undefined);
+});
+
 Deno.test("delete() goes on to the identity entry when the Pod is gone already", async () => {
   const { cluster, backend, bound } = setup();
   const made = await bound();
