@@ -23,7 +23,12 @@ const LOOK_MS = 1_000;
 /** Puts `guard` before every effect of `ports`. */
 export function guardPorts(
   ports: GuardedPorts,
-  deps: { readonly clock: Clock; guard(): void },
+  deps: {
+    readonly clock: Clock;
+    guard(): void;
+    /** The one exception (SPEC 5): a task that was fetched is stored, whoever leads meanwhile. */
+    readonly publish: AssignmentQueue["publish"];
+  },
 ): GuardedPorts {
   const { guard } = deps;
   return {
@@ -60,7 +65,11 @@ function guardGitea(gitea: Gitea, guard: () => void): Gitea {
 
 function guardQueue(
   queue: AssignmentQueue,
-  { clock, guard }: { readonly clock: Clock; guard(): void },
+  { clock, guard, publish }: {
+    readonly clock: Clock;
+    guard(): void;
+    readonly publish: AssignmentQueue["publish"];
+  },
 ): AssignmentQueue {
   const leads = () => {
     try {
@@ -100,8 +109,7 @@ function guardQueue(
     get maxPayload() {
       return queue.maxPayload;
     },
-    // The one exception (SPEC 5): a task that was fetched is stored, whoever leads meanwhile.
-    publish: (message, call) => queue.publish(message, call),
+    publish,
     async *consume(backend, demand, call) {
       for await (const message of queue.consume(backend, guardDemand(demand), call)) {
         yield guardMessage(message);

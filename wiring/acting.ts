@@ -1,4 +1,9 @@
+import { createGitea } from "../clients/gitea/runner_service.ts";
+import { createControlStore } from "../clients/nats/control_store.ts";
 import { createEventLog } from "../clients/nats/event_log.ts";
+import { guardConnection } from "../clients/nats/guarded_connection.ts";
+import { createQueue } from "../clients/nats/queue.ts";
+import { createRecords } from "../clients/nats/records.ts";
 import type { Backend } from "../controller/backend.ts";
 import { createEngine, type Engine } from "../controller/engine.ts";
 import { guardPorts } from "../controller/guarded.ts";
@@ -53,10 +58,15 @@ export async function startActing(
   const { guard, lost } = leading;
   await using setup = new AsyncDisposableStack();
   const backends = await parts.backends(guard);
-  const ports = guardPorts({ ...connections, backends }, { clock, guard });
+  const own = openOwn(parts, { ...around, stack: setup });
+  const ports = guardPorts({ ...own, backends }, {
+    clock,
+    guard,
+    publish: (message, call) => connections.queue.publish(message, call),
+  });
   const { trustDomain, capabilityKeys } = parts;
   const events = setup.use(
-    createEventLog(connections.nats, { clock, logger, guard: () => mayStore(leading) }),
+    createEventLog(own.nats, { clock, logger, guard: () => maySend(leading) }),
   );
   const capabilities = createCapabilities(capabilityKeys);
   const lateEvents = createLateEvents();
@@ -176,7 +186,7 @@ export async function startActing(
         announcer?.run(stop),
         useApiToken({
           ...ports,
-          runnerId: connections.gitea.runnerId,
+          runnerId: own.gitea.runnerId,
           config,
           giteaUrl: parts.gitea.url,
           instance,
@@ -193,13 +203,33 @@ export async function startActing(
   };
 }
 
-/** History waits while it is not sure who leads, and is dropped when it is sure that another does. */
-function mayStore({ lost, guard }: Leading): void {
+/** The leader's own ways to Gitea and NATS, by which nothing leaves once it may not act any more. */
+function openOwn(
+  { gitea }: Parts,
+  { config, clock, logger, connections, leading, stack }: Surroundings & {
+    readonly connections: Connections;
+    readonly leading: Leading;
+    readonly stack: AsyncDisposableStack;
+  },
+) {
+  const { stream, subjectBase } = config.nats;
+  const nats = guardConnection(connections.nats, () => maySend(leading));
+  return {
+    nats,
+    gitea: stack.use(createGitea({ ...gitea, guard: leading.guard })),
+    queue: createQueue(nats, { stream, subjectBase, clock, logger }),
+    records: stack.use(createRecords(nats, { clock, logger })),
+    control: createControlStore(nats, { clock }),
+  };
+}
+
+/** At NATS everything waits while it is not sure who leads, and ends when it is sure that another does. */
+function maySend({ lost, guard }: Leading): void {
   lost.throwIfAborted();
   try {
     guard();
   } catch (cause) {
-    throw new QueueError("unavailable", "Store history: it is not sure who leads", { cause });
+    throw new QueueError("unavailable", "Send to NATS: it is not sure who leads", { cause });
   }
 }
 

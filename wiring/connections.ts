@@ -3,12 +3,11 @@ import { connectNats, type NatsConnection } from "../clients/nats/connection.ts"
 import { createControlStore } from "../clients/nats/control_store.ts";
 import { createEventLog, type EventLog } from "../clients/nats/event_log.ts";
 import { createQueue } from "../clients/nats/queue.ts";
-import { createRecords } from "../clients/nats/records.ts";
 import { ensureStreams } from "../clients/nats/streams.ts";
 import { type SvidSource, watchSvids } from "../clients/spiffe/workload_api.ts";
 import { createGiteaWatch, type GiteaWatch } from "../controller/gitea_status.ts";
 import type { AssignmentQueue } from "../controller/queue.ts";
-import type { ControlStore, Records } from "../controller/records.ts";
+import type { ControlStore } from "../controller/records.ts";
 import { checkRegistration } from "../controller/scheduler.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
 import type { Parts } from "./parts.ts";
@@ -20,7 +19,6 @@ export interface Connections {
   readonly giteaWatch: GiteaWatch;
   readonly nats: NatsConnection;
   readonly queue: AssignmentQueue;
-  readonly records: Records;
   readonly control: ControlStore;
   readonly events: EventLog;
   readonly svids: SvidSource;
@@ -50,7 +48,6 @@ export async function connect(
   ], signal);
   const deps = { clock, logger };
   const queue = createQueue(nats, { ...names, ...deps });
-  const records = stack.use(createRecords(nats, deps));
   const events = stack.use(createEventLog(nats, deps));
   const control = createControlStore(nats, { clock });
   const svids = stack.use(watchSvids(
@@ -59,7 +56,7 @@ export async function connect(
   ));
   sources.spire = () => svids.status();
   await svids.ready(signal);
-  return { gitea, giteaWatch, nats, queue, records, control, events, svids };
+  return { gitea, giteaWatch, nats, queue, control, events, svids };
 }
 
 /** Streams and bucket, made where they are absent; the source says what is waited for. */

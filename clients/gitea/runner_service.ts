@@ -17,6 +17,8 @@ export interface GiteaOptions {
   readonly clock?: Clock;
   /** For tests; by default an HTTP/1.1 client of its own. */
   readonly fetch?: typeof globalThis.fetch;
+  /** Called at the moment of sending, also of a repetition; what it throws is thrown, and nothing is sent. */
+  guard?(): void;
 }
 
 /** {@link createGitea}'s client. */
@@ -49,7 +51,11 @@ export function createGitea(options: GiteaOptions): GiteaClient {
   const clock = options.clock ?? systemClock;
   const closing = new AbortController();
   const connections = options.fetch === undefined ? ownConnections() : undefined;
-  const fetch = options.fetch ?? connections?.fetch ?? globalThis.fetch;
+  const send = options.fetch ?? connections?.fetch ?? globalThis.fetch;
+  const fetch: typeof send = async (input, init) => {
+    options.guard?.();
+    return await send(input, init);
+  };
   const at = (action: string, deadlineMs: number) => {
     const attempt = { action, url };
     return {

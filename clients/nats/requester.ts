@@ -17,6 +17,8 @@ export interface RequestOptions extends Call {
   readonly headers?: Headers;
   /** Time for the connection to be there, and again for the answer. */
   readonly timeoutMs?: number;
+  /** Called at the moment of sending; what it throws is thrown, and nothing is sent. */
+  readonly before?: () => void;
 }
 
 /** What happens to messages of a subscription; called in the order of arrival. */
@@ -85,7 +87,7 @@ export function createRequester(deps: {
   };
 
   return {
-    async request(subject, data, { headers, timeoutMs = TIMEOUT_MS, signal }) {
+    async request(subject, data, { headers, timeoutMs = TIMEOUT_MS, signal, before }) {
       signal.throwIfAborted();
       if (client === undefined) await connectedWithin(timeoutMs, signal);
       if (client === undefined) throw new QueueError("unavailable", "Ask NATS: not connected");
@@ -100,6 +102,7 @@ export function createRequester(deps: {
       signal.addEventListener("abort", onAbort, { once: true });
       waiting.set(token, entry);
       try {
+        before?.();
         send(client, subject, data, { reply: `${base}.${token}`, ...headers && { headers } });
         const message = await entry.promise;
         if (message.headers?.code === NO_RESPONDERS && message.data.length === 0) {
