@@ -30,8 +30,11 @@ export interface LeaseClaim {
    * succeeded, and the renew deadline. -Infinity while it is not ours.
    */
   heldUntil(): number;
-  /** Until the next renewal it is not certain that it is still ours: somebody has touched it. */
-  doubt(): void;
+  /**
+   * Until the next renewal it is not certain that it is still ours: somebody has touched it, or (`gone`)
+   * deleted it.
+   */
+  doubt(gone: boolean): void;
   doubted(): boolean;
   /** It is another's now, whatever was written. */
   forget(): void;
@@ -82,6 +85,7 @@ export function createLeaseClaim(deps: {
   let heldUntil = -Infinity;
   let doubted = false;
   let doubts = 0;
+  let gone = false;
   let written = false;
   let predecessor: string | null = null;
 
@@ -156,6 +160,19 @@ export function createLeaseClaim(deps: {
     return { kind: "held" };
   };
 
+  /** Ours, and deleted: made anew without a look, before a client-go that waits finds none. */
+  const putBack = async (signal: AbortSignal): Promise<boolean> => {
+    const heard = gone;
+    gone = false;
+    if (!heard || !leads()) return false;
+    try {
+      return (await makeAnew(signal)).kind === "held";
+    } catch {
+      signal.throwIfAborted();
+      return false; // It is there again, or was never gone.
+    }
+  };
+
   const renewAtOnce = async (signal: AbortSignal): Promise<boolean> => {
     if (observed === null) return false;
     const { record, version } = observed.lease;
@@ -175,7 +192,7 @@ export function createLeaseClaim(deps: {
     async attempt(signal) {
       signal.throwIfAborted();
       try {
-        if (await renewAtOnce(signal)) return { kind: "held" };
+        if (await putBack(signal) || await renewAtOnce(signal)) return { kind: "held" };
         return await look(signal);
       } catch (error) {
         signal.throwIfAborted();
@@ -183,8 +200,9 @@ export function createLeaseClaim(deps: {
       }
     },
     heldUntil: () => heldUntil,
-    doubt() {
+    doubt(deleted) {
       doubted = true;
+      gone = deleted;
       doubts++;
     },
     doubted: () => doubted,

@@ -64,13 +64,22 @@ Deno.test("hold() makes a deleted Lease anew at once, and goes on", async () => 
   const first = contend(world, "first");
   await world.clock.advance(0);
   await first.stop();
-  const a = contend(world, "a", { address: "here" });
+  const asked: string[] = [];
+  const a = contend(world, "a", {
+    address: "here",
+    route(write) {
+      asked.push(write ? "write" : "read");
+      return AT_ONCE;
+    },
+  });
   const b = contend(world, "b");
-  await world.clock.advance(10_000);
+  await world.clock.advance(11_000);
   const before = world.server.lease()?.record ?? assert.fail();
   assert.equal(before.transitions, 1);
+  asked.length = 0;
   world.server.delete();
   await world.clock.advance(300);
+  assert.deepEqual(asked, ["write"]); // Without a look, lest another is faster.
   const { record, annotations } = world.server.lease() ?? assert.fail();
   assert.deepEqual({ ...record, renewTime: before.renewTime }, before);
   assert.deepEqual(annotations, { "ci.ddupan.top/admin": "here" });

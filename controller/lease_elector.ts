@@ -160,7 +160,7 @@ export function createLeaseElector(
         if (lease?.record.holder === self) {
           return lease.record.durationSeconds !== times.leaseMs / 1_000;
         }
-        claim.doubt();
+        claim.doubt(lease === undefined);
         return true;
       });
       while (leading && !signal.aborted) {
