@@ -8,8 +8,8 @@ export interface Pieces extends AsyncDisposable {
 
 /**
  * Reads `body` until `signal` aborts. The signal that fetch was given is not enough: in Deno 2.9.6 its
- * tie to the body is lost with the next garbage collection, and whoever reads then waits for ever
- * (measured: 20 of 20). Giving up the reader always works.
+ * tie to the body is lost when the `Response` is collected as garbage, and whoever holds only the body
+ * then reads for ever (measured: 20 of 20). Giving up the reader always works.
  */
 export function readPieces(body: ReadableStream<Uint8Array>, signal: AbortSignal): Pieces {
   const reader = body.getReader();
