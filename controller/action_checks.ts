@@ -1,6 +1,6 @@
 import type { Action } from "./action_kinds.ts";
 import { changeFlags, type Configured, type FlagAction, undoDrain } from "./actions_flags.ts";
-import { assignmentTag, backendTag, namesTag } from "./action_tags.ts";
+import { assignmentTag, backendTag, executorTag, namesTag } from "./action_tags.ts";
 import type { Refusal } from "./actions.ts";
 import { drainLeft } from "./drain.ts";
 import type { Engine } from "./engine.ts";
@@ -14,7 +14,7 @@ import {
 import { type Operation, operationView } from "./operation.ts";
 import type { Operations } from "./operations.ts";
 import { refusalOf } from "./release_preview.ts";
-import { assignmentView } from "./view_of.ts";
+import { assignmentView, strangerView } from "./view_of.ts";
 
 /** Whether an action fits to how things stand. */
 export type Check =
@@ -40,7 +40,7 @@ export interface ActionChecks {
 
 /** Makes {@link ActionChecks}. */
 export function createActionChecks(deps: {
-  readonly engine: Pick<Engine, "ledger" | "pools" | "flags">;
+  readonly engine: Pick<Engine, "ledger" | "pools" | "flags" | "strangers">;
   readonly operations: Pick<Operations, "get" | "list">;
   readonly enabled: readonly BackendName[];
   readonly stepDown: ((detail: string) => void) | null;
@@ -131,6 +131,35 @@ export function createActionChecks(deps: {
     return { kind: "fits", target: id, before: { state, result }, after: null, total: 1 };
   };
 
+  const strangerCheck = (
+    action: Extract<Action, { readonly kind: "release-executor" }>,
+    ifMatch: string | null,
+  ): Check => {
+    const { backend, name, uid, tier } = action;
+    const found = engine.strangers(backend).find(({ executor }) => executor.name === name);
+    if (found === undefined || found.executor.uid !== uid) {
+      const detail = `Look again: no executor "${name}" is there that belongs to no assignment`;
+      return { kind: "absent", detail };
+    }
+    const tag = executorTag(found);
+    const current = () => ({ ...strangerView(found, backend), tag });
+    const changed = stale(ifMatch, tag, current);
+    if (changed !== undefined) return changed;
+    const refusal = found.ownership === "foreign"
+      ? `Leave "${name}" alone: ${found.why}`
+      : tier === "forget" && found.ownership === "forgotten"
+      ? `Leave "${name}" as it is: it holds no slot already`
+      : null;
+    if (refusal !== null) return { kind: "conflict", detail: refusal, current: current() };
+    const same = underWay(action, name);
+    if (same !== undefined) {
+      const detail = `Wait: operation "${same.id}" by "${same.by}" does that already`;
+      return { kind: "conflict", detail, current: operationView(same) };
+    }
+    const before = { ownership: found.ownership, phase: found.executor.phase };
+    return { kind: "fits", target: name, before, after: null, total: 1 };
+  };
+
   /** The same is under way already. */
   const underWay = (action: Action, target: string) =>
     operations.list().find((each) =>
@@ -176,6 +205,8 @@ export function createActionChecks(deps: {
         const tier = action.kind === "release" ? action.tier : "graceful";
         return entryCheck(action.id, ifMatch, (entry) => refusalOf(entry, tier));
       }
+      case "release-executor":
+        return strangerCheck(action, ifMatch);
       case "step-down":
         return deps.stepDown === null
           ? {
@@ -193,6 +224,10 @@ export function createActionChecks(deps: {
     tagOf(target: string) {
       if (isBackendName(target)) {
         return deps.enabled.includes(target) ? backendTag(engine.flags(target)) : null;
+      }
+      for (const backend of deps.enabled) {
+        const found = engine.strangers(backend).find(({ executor }) => executor.name === target);
+        if (found !== undefined) return executorTag(found);
       }
       const id = parseAssignmentId(target);
       const entry = id === undefined ? undefined : ledger.get(id);

@@ -11,6 +11,11 @@ export const RELEASE_TIERS = ["graceful", "forced", "forget"] as const;
 /** One of {@link RELEASE_TIERS}. */
 export type ReleaseTier = (typeof RELEASE_TIERS)[number];
 
+/** How an executor without an assignment is given up: there is no job to wait for. */
+export const STRANGER_TIERS = ["forced", "forget"] as const;
+/** One of {@link STRANGER_TIERS}. */
+export type StrangerTier = (typeof STRANGER_TIERS)[number];
+
 /** Labels that the `vm` backend may be offered under. */
 export const VM_LABELS = ["vm", "vm-dev"] as const;
 /** One of {@link VM_LABELS}. */
@@ -44,6 +49,15 @@ export type Action =
   /** A parked one is tried now. */
   | { readonly kind: "retry"; readonly id: AssignmentId }
   | { readonly kind: "release"; readonly id: AssignmentId; readonly tier: ReleaseTier }
+  /** An executor that nobody can account for is deleted; `forget`: it holds no slot from now on. */
+  | {
+    readonly kind: "release-executor";
+    readonly backend: BackendName;
+    readonly name: string;
+    /** Which one of that name. */
+    readonly uid: string;
+    readonly tier: StrangerTier;
+  }
   /** Another replica is to lead. */
   | { readonly kind: "step-down" };
 
@@ -65,6 +79,8 @@ export function targetOf(action: Action): string {
       return action.id;
     case "undo":
       return action.operation;
+    case "release-executor":
+      return action.name;
     case "step-down":
       return "leader";
     default:
@@ -102,6 +118,12 @@ export function readAction(json: unknown): Action | undefined {
       if (kind !== "release") return { kind, id: assignment };
       const tier = RELEASE_TIERS.find((each) => each === json.tier);
       return tier === undefined ? undefined : { kind, id: assignment, tier };
+    }
+    case "release-executor": {
+      const tier = STRANGER_TIERS.find((each) => each === json.tier);
+      const { name, uid } = json;
+      const fits = isBackendName(backend) && typeof name === "string" && typeof uid === "string";
+      return fits && tier !== undefined ? { kind, backend, name, uid, tier } : undefined;
     }
     case "step-down":
       return { kind };

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "./entry.ts";
 import type { ControlFlags } from "./records.ts";
+import type { Stranger } from "./strangers.ts";
 
 /**
  * The tag of a backend for `If-Match`: it changes with what operators have set, and with nothing else,
@@ -14,6 +15,11 @@ export function backendTag(flags: ControlFlags): string {
 export function assignmentTag({ state, executor, stateSince }: Entry): string {
   const presence = "presence" in state ? state.presence : null;
   return tagOf(["assignment", state.kind, presence, stateSince, executor?.uid ?? null]);
+}
+
+/** The tag of an executor without an assignment. */
+export function executorTag({ executor, ownership }: Stranger): string {
+  return tagOf(["executor", executor.uid, ownership]);
 }
 
 /**

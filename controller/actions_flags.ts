@@ -1,5 +1,5 @@
 import type { Action, Deadline } from "./action_kinds.ts";
-import type { ControlFlags, FlagNote } from "./records.ts";
+import type { ControlFlags, FlagNote, ForgottenExecutor } from "./records.ts";
 import { iso } from "./view_of.ts";
 
 /** The actions that write flags. */
@@ -77,6 +77,30 @@ export function undoDrain(flags: ControlFlags, operation: string): FlagChange {
     ? refused(`Leave it as it is: the drain of operation "${operation}" does not stand any more`)
     : changed(flags, { drain: null });
 }
+
+/**
+ * The flags when an executor without an assignment is given up. Those forgotten before that are `gone`
+ * by now are dropped, so that the list stays short.
+ */
+export function forgetExecutor(
+  flags: ControlFlags,
+  executor: ForgottenExecutor,
+  isGone: (executor: ForgottenExecutor) => boolean,
+): FlagChange {
+  const before = (flags.forgotten ?? []).filter((each) => !isGone(each));
+  if (before.some(({ uid }) => uid === executor.uid)) {
+    return refused(`Leave "${executor.name}" as it is: it holds no slot already`);
+  }
+  const forgotten = [...before, executor].slice(-MOST_FORGOTTEN);
+  return {
+    kind: "changed",
+    flags: { ...flags, forgotten },
+    before: { holdsSlot: true },
+    after: { holdsSlot: false },
+  };
+}
+
+const MOST_FORGOTTEN = 500;
 
 /** Overrides whose configured value has changed since: the configuration wins (SPEC 15). */
 export function outdatedOverrides(

@@ -93,6 +93,12 @@ export interface Engine extends AsyncDisposable {
   /** Flags that are stored now: from here on they hold. */
   setFlags(backend: BackendName, flags: ControlFlags): void;
   strangers(backend: BackendName): readonly Stranger[];
+  /** Deletes exactly this executor that belongs to no assignment; throws `BackendError`. */
+  removeStranger(
+    backend: BackendName,
+    executor: Pick<Executor, "name" | "uid">,
+    signal: AbortSignal,
+  ): Promise<"gone" | "leaving">;
   /** True when every backend is recovered. */
   ready(): boolean;
   /** True when this one is: what is not in the ledger of it does not exist. */
@@ -135,7 +141,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     createPool({
       capacity: () => admission.flags(name).capacity?.value ?? options.capacity[name],
       open: () => recovered.has(name) && admission.closed(name) === null,
-      unknown: () => strangers.get(name)?.unknown() ?? 0,
+      unknown: () => strangersOf(name).filter(({ ownership }) => ownership === "unknown").length,
     });
   const pools = { pod: makePool("pod"), vm: makePool("vm") };
 
@@ -238,6 +244,21 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     guard: deps.guard,
   });
   measurePhases(ledger, deps, tasks.signal);
+
+  /** Those that an operator has given up are still shown, but hold no slot. */
+  function strangersOf(name: BackendName): readonly Stranger[] {
+    const list = strangers.get(name)?.list() ?? [];
+    const { forgotten = [] } = admission.flags(name);
+    if (forgotten.length === 0) return list;
+    return list.map((stranger) => {
+      const given = forgotten.find(({ uid }) => uid === stranger.executor.uid);
+      return given === undefined || stranger.ownership !== "unknown" ? stranger : {
+        ...stranger,
+        ownership: "forgotten",
+        why: `${stranger.why}; given up by ${given.by}, it holds no slot`,
+      };
+    });
+  }
 
   function workerOf(name: BackendName): Worker {
     const worker = workers.get(name);
@@ -355,7 +376,16 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       guard: deps.guard,
     }),
     recovered: (name) => recovered.has(name),
-    strangers: (name) => strangers.get(name)?.list() ?? [],
+    strangers: strangersOf,
+    async removeStranger(name, executor, signal) {
+      deps.guard();
+      const { backend } = workerOf(name);
+      await backend.delete(executor, { signal });
+      const left = await backend.find(executor.name, { signal });
+      if (left?.uid === executor.uid) return "leaving";
+      strangers.get(name)?.forget(executor.name);
+      return "gone";
+    },
     ready: () => names.every((name) => recovered.has(name)),
     stored(info, sequence, storedAt) {
       const entry = ledger.get(info.id) ?? ledger.add(info, { kind: "stored" }, storedAt);

@@ -2,10 +2,16 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { oneLine } from "../lib/one_line.ts";
 import { retryForever } from "../lib/retry.ts";
-import type { ReleaseTier } from "./action_kinds.ts";
-import { changeFlags, type Configured, type FlagAction, undoDrain } from "./actions_flags.ts";
+import type { Action, ReleaseTier } from "./action_kinds.ts";
+import {
+  changeFlags,
+  type Configured,
+  type FlagAction,
+  forgetExecutor,
+  undoDrain,
+} from "./actions_flags.ts";
 import type { Engine } from "./engine.ts";
-import type { AssignmentId, BackendName } from "./model/ids.ts";
+import type { AssignmentId, BackendName, ExecutorName } from "./model/ids.ts";
 import type { Operation } from "./operation.ts";
 import type { Follow } from "./operation_follow.ts";
 import type { OperationChange, Operations } from "./operations.ts";
@@ -14,7 +20,10 @@ import type { FlagStore } from "./records.ts";
 
 /** What {@link createOperationEffects} needs. */
 export interface OperationEffectsDeps {
-  readonly engine: Pick<Engine, "flags" | "setFlags" | "retry" | "release">;
+  readonly engine: Pick<
+    Engine,
+    "flags" | "setFlags" | "retry" | "release" | "strangers" | "removeStranger" | "recovered"
+  >;
   readonly flags: FlagStore;
   readonly operations: Operations;
   readonly follow: Follow;
@@ -41,6 +50,9 @@ export interface OperationEffects {
   run(operation: Operation, taken: () => void, signal: AbortSignal): Promise<void>;
 }
 
+const LOOK_MS = 250;
+/** Between tries to delete an executor that nobody can account for. */
+const AGAIN_MS = 5_000;
 /** Between the answer to a step-down and the end of this leader. */
 const FAREWELL_MS = 250;
 
@@ -213,6 +225,43 @@ export function createOperationEffects(deps: OperationEffectsDeps): OperationEff
     await end(operation, result.kind === "ended" ? { after: result.after } : {}, signal);
   };
 
+  /** Deleted; with `forget` its slot is given back before that, and the deletion is tried once more or less. */
+  const releaseExecutor = async (
+    operation: Operation,
+    { backend, name, uid, tier }: Extract<Action, { readonly kind: "release-executor" }>,
+    taken: () => void,
+    signal: AbortSignal,
+  ) => {
+    const executor = { name: name as ExecutorName, uid };
+    const find = (given: { readonly uid: string }) =>
+      engine.strangers(backend).find((each) => each.executor.uid === given.uid);
+    while (!engine.recovered(backend)) await clock.sleep(LOOK_MS, signal);
+    if (tier === "forget") {
+      const given = { ...noted(operation), name, uid };
+      const refused = await hold(operation, signal, () =>
+        write(operation, {
+          backend,
+          change: (flags) => forgetExecutor(flags, given, (each) => find(each) === undefined),
+        }, signal));
+      if (refused !== null) return await fail(operation, refused, signal);
+    }
+    deps.tell(operation);
+    taken();
+    while (find(executor) !== undefined) {
+      const left = await engine.removeStranger(backend, executor, signal).catch((error) => {
+        signal.throwIfAborted();
+        deps.guard();
+        return error instanceof Error ? error : new Error(String(error));
+      });
+      if (left === "gone") break;
+      // Its slot is free: the list of executors shows it as long as it is there.
+      if (tier === "forget") break;
+      if (left !== "leaving") operations.show(operation.id, { error: left.message });
+      await clock.sleep(AGAIN_MS, signal);
+    }
+    await end(operation, {}, signal);
+  };
+
   const stepDown = async (operation: Operation, taken: () => void, signal: AbortSignal) => {
     deps.tell(await end(operation, {}, signal));
     taken();
@@ -237,6 +286,8 @@ export function createOperationEffects(deps: OperationEffectsDeps): OperationEff
         return await release(operation, { id: action.id, tier: "graceful" }, taken, signal);
       case "release":
         return await release(operation, action, taken, signal);
+      case "release-executor":
+        return await releaseExecutor(operation, action, taken, signal);
       case "step-down":
         return await stepDown(operation, taken, signal);
       default:

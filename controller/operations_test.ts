@@ -117,6 +117,7 @@ Deno.test("readAction() reads every action as it was written, and nothing else",
     { kind: "cancel", id },
     { kind: "retry", id },
     { kind: "release", id, tier: "forget" },
+    { kind: "release-executor", backend: "vm", name: "stray", uid: "u-1", tier: "forget" },
     { kind: "step-down" },
   ];
   for (const action of actions) {

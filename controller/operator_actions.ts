@@ -32,6 +32,8 @@ export interface OperatorActionsDeps {
     | "release"
     | "recovered"
     | "ready"
+    | "strangers"
+    | "removeStranger"
   >;
   readonly flags: FlagStore;
   readonly operations: Operations;

@@ -53,6 +53,14 @@ export interface ControlFlags {
   /** `replaced` is the configured value that was overridden: a changed configuration wins. */
   readonly capacity: (FlagNote & { readonly value: number; readonly replaced: number }) | null;
   readonly label: (FlagNote & { readonly value: string; readonly replaced: string }) | null;
+  /** Executors that nobody could account for and that were given up: they hold no slot any more. */
+  readonly forgotten?: readonly ForgottenExecutor[];
+}
+
+/** An executor without an assignment whose slot was given to others; its UID is never used again. */
+export interface ForgottenExecutor extends FlagNote {
+  readonly name: string;
+  readonly uid: string;
 }
 
 /** Nothing set. */

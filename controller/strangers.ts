@@ -16,9 +16,10 @@ export interface Stranger {
   readonly executor: Executor;
   /**
    * `unknown` ones keep a slot until they are gone: they may be running a job of ours. `foreign` ones
-   * are another's, or prove to be none of ours.
+   * are another's, or prove to be none of ours. `forgotten` ones were unknown until an operator gave
+   * their slot to others.
    */
-  readonly ownership: "foreign" | "unknown";
+  readonly ownership: "foreign" | "unknown" | "forgotten";
   readonly why: string;
 }
 

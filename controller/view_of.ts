@@ -134,7 +134,7 @@ export function strangerView(stranger: Stranger, backend: ExecutorView["backend"
     heartbeatAt: null,
     claimed: false,
     terminal: stranger.executor.terminal,
-    ownership: stranger.ownership,
+    ownership: stranger.ownership === "foreign" ? "foreign" : "unknown",
     why: stranger.why,
     recovered: null,
   };

@@ -1,6 +1,7 @@
 import type { ProbeRoute, Route } from "../web/define.ts";
 import assignmentForm from "./actions/assignments/[id]/[kind].ts";
 import backendForm from "./actions/backends/[name]/[kind].ts";
+import executorForm from "./actions/executors/[name]/release.ts";
 import stepDownForm from "./actions/leader/step_down.ts";
 import undoForm from "./actions/operations/[id]/undo.ts";
 import assignments from "./api/v1/assignments.ts";
@@ -20,6 +21,7 @@ import resumeBackend from "./api/v1/backends/[name]/resume.ts";
 import config from "./api/v1/config.ts";
 import events from "./api/v1/events.ts";
 import executors from "./api/v1/executors.ts";
+import releaseExecutor from "./api/v1/executors/[name]/release.ts";
 import history from "./api/v1/history.ts";
 import leader from "./api/v1/leader.ts";
 import stepDown from "./api/v1/leader/step_down.ts";
@@ -58,6 +60,7 @@ export const HEALTH_ROUTES: readonly ProbeRoute[] = [healthz, readyz, metrics];
 export const ROUTES: Readonly<Record<string, Route>> = {
   "actions/assignments/[id]/[kind].ts": assignmentForm,
   "actions/backends/[name]/[kind].ts": backendForm,
+  "actions/executors/[name]/release.ts": executorForm,
   "actions/leader/step_down.ts": stepDownForm,
   "actions/operations/[id]/undo.ts": undoForm,
   "api/v1/assignments.ts": assignments,
@@ -77,6 +80,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/config.ts": config,
   "api/v1/events.ts": events,
   "api/v1/executors.ts": executors,
+  "api/v1/executors/[name]/release.ts": releaseExecutor,
   "api/v1/history.ts": history,
   "api/v1/leader.ts": leader,
   "api/v1/leader/step_down.ts": stepDown,

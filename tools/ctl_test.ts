@@ -176,6 +176,9 @@ Deno.test("release presets nothing: no tier, nobody to ask, no confirmation are 
   const line = ["release", "799", "--tier", "forget", "--yes", "--confirm", ID];
   assert.equal((await t.ctl(...line)).code, 0);
   assert.equal((await t.ctl("release", "800", "--tier", "forced", "--yes")).code, 4);
+  const executor = ["release-executor", "ci-nobody", "--tier", "forced"];
+  assert.equal((await t.ctl(...executor)).code, 2);
+  assert.equal((await t.ctl(...executor, "--yes")).code, 4);
 });
 
 Deno.test("exit codes tell refusals apart, and --json prints the problem", async () => {

@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import { RELEASE_TIERS, VM_LABELS } from "../controller/action_kinds.ts";
+import { RELEASE_TIERS, STRANGER_TIERS, VM_LABELS } from "../controller/action_kinds.ts";
 import { assignmentIdSchema, backendNameSchema } from "./schemas.ts";
 
 // Bodies of actions: of the JSON API, where everything but the note may be left out, and of forms,
@@ -50,6 +50,14 @@ export const releaseBody = z.object({
     .openapi({ description: "The assignment's id again: needed for `forget` alone" }),
 });
 
+/** A release of an executor without an assignment; *forget* must repeat its name. */
+export const strangerBody = z.object({
+  note,
+  tier: z.enum(STRANGER_TIERS),
+  confirm: z.string().max(253).default("")
+    .openapi({ description: "The executor's name again: needed for `forget` alone" }),
+});
+
 /** What a release would do. */
 export const tierQuery = z.object({ tier: z.enum(RELEASE_TIERS) });
 
@@ -78,6 +86,13 @@ export const backendForm = z.object({
   /** Empty: back to the configuration. */
   capacity: number,
   label: z.enum([...VM_LABELS, ""]).default(""),
+});
+
+/** The same as a form. */
+export const strangerForm = z.object({
+  ...hidden,
+  tier: z.enum(STRANGER_TIERS),
+  confirm: z.string().max(253).default(""),
 });
 
 /** `:kind` of an assignment's forms. */

@@ -1,4 +1,4 @@
-import type { Action, Deadline } from "../controller/action_kinds.ts";
+import type { Action, Deadline, StrangerTier } from "../controller/action_kinds.ts";
 import type { ActionOutcome } from "../controller/actions.ts";
 import type { AssignmentId, BackendName } from "../controller/model/ids.ts";
 import { requestOf } from "./action_request.ts";
@@ -31,6 +31,42 @@ export function takeRelease(
   }
   return take(context, { kind: "release", id, tier: body.tier }, body);
 }
+
+/** An executor without an assignment is given up: the one of that name that is there now. */
+export async function takeExecutorRelease(
+  context: RouteContext,
+  name: string,
+  body: {
+    readonly note: string;
+    readonly tier: StrangerTier;
+    readonly confirm: string;
+    readonly key?: string;
+    readonly if_match?: string;
+  },
+): Promise<ActionOutcome | BadInput> {
+  if (body.tier === "forget" && body.confirm !== name) {
+    return { kind: "bad", detail: `Correct "confirm": repeat the name "${name}" to forget it` };
+  }
+  const { items } = await context.views.executors({ limit: MOST_EXECUTORS, cursor: null });
+  const found = items.find((each) => each.name === name);
+  const kind = "release-executor";
+  const refuse = (detail: string) => {
+    const request = requestOf(context, body);
+    context.actions.refused({ kind, target: name }, request, detail);
+    return detail;
+  };
+  if (found === undefined || found.uid === null) {
+    return { kind: "absent", detail: refuse(`Look again: there is no executor "${name}"`) };
+  }
+  const { uid, backend, assignmentId } = found;
+  if (assignmentId !== null) {
+    const detail = refuse(`Release "${assignmentId}" instead: "${name}" is its executor`);
+    return { kind: "conflict", detail, current: found };
+  }
+  return await take(context, { kind, backend, name, uid, tier: body.tier }, body);
+}
+
+const MOST_EXECUTORS = 100_000;
 
 /** A drain's deadline from a time or from seconds. */
 export function deadlineOf(at: string | null, seconds: number | null): Deadline | null {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Action } from "../controller/action_kinds.ts";
 import type { ActionOutcome, ActionRequest, Actions } from "../controller/actions.ts";
-import type { OperationView } from "../controller/views.ts";
+import type { ExecutorView, OperationView } from "../controller/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
@@ -318,4 +318,33 @@ Deno.test("POST says 412 for a stale tag and 422 for a key of another action", a
   await using t = setup({ kind: "differs", detail: "Use another Idempotency-Key" });
   assert.equal((await t.json('{"note":""}')).status, 422);
   assert.equal((await t.form({ accept: "text/html" })).status, 422);
+});
+
+Deno.test("POST /api/v1/executors/:name/release is for those without a job, foreign ones included to be refused", async () => {
+  await using t = setup();
+  const list = await (await t.web.fetch(new Request("http://localhost/api/v1/executors"))).json();
+  const find = (fits: (executor: ExecutorView) => boolean): ExecutorView =>
+    list.items.find(fits) ?? assert.fail();
+  const release = async (name: string, body: Readonly<Record<string, unknown>>) =>
+    (await t.post(`/api/v1/executors/${name}/release`, JSON.stringify({ note: "", ...body }), {
+      "content-type": "application/json",
+    })).status;
+  const unknown = find(({ ownership }) => ownership === "unknown");
+  const { name, uid, backend } = unknown;
+  assert.equal(await release(name, { tier: "forced" }), 200);
+  const action = { kind: "release-executor", backend, name, uid, tier: "forced" };
+  assert.deepEqual(t.calls.at(-1)?.action, action);
+  assert.equal(await release(name, { tier: "forget" }), 400);
+  assert.equal(await release(name, { tier: "forget", confirm: name }), 200);
+  assert.equal(await release(name, { tier: "graceful" }), 400);
+  const { length } = t.calls;
+  assert.equal(
+    await release(find(({ assignmentId }) => assignmentId !== null).name, {
+      tier: "forced",
+    }),
+    409,
+  );
+  assert.equal(await release("ci-nobody", { tier: "forced" }), 404);
+  assert.equal(await release("..%2fx", { tier: "forced" }), 404);
+  assert.equal(t.calls.length, length);
 });

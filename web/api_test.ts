@@ -240,5 +240,5 @@ Deno.test("openapi.json has every action with its body, its headers and what it 
     ];
     assert.deepEqual(Object.keys(post.responses), codes);
   }
-  assert.equal(actions, 10);
+  assert.equal(actions, 11);
 });

@@ -72,6 +72,10 @@ type Given<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 export const assignmentParams = z.object({ id: assignmentIdSchema });
 /** `:name` of a backend. */
 export const backendParams = z.object({ name: backendNameSchema });
+/** `:name` of an executor. */
+export const executorParams = z.object({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/, "expected an executor's name"),
+});
 /** `:id` of an operation. */
 export const operationParams = z.object({ id: z.string().min(1).max(200) });
 /** Variable to value. */

@@ -5,6 +5,7 @@ import {
   type ControlStore,
   type FlagNote,
   type FlagStore,
+  type ForgottenExecutor,
   NO_FLAGS,
 } from "../../controller/records.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -85,7 +86,7 @@ function epochOf(value: Json | undefined): number {
 }
 
 /** A flag that is absent, or no object, is not set. */
-function readFlags({ cordon, drain, capacity, label }: Json): ControlFlags {
+function readFlags({ cordon, drain, capacity, label, forgotten }: Json): ControlFlags {
   return {
     cordon: isObject(cordon) ? noteOf(cordon) : null,
     drain: isObject(drain)
@@ -110,7 +111,12 @@ function readFlags({ cordon, drain, capacity, label }: Json): ControlFlags {
         replaced: textAt(label, "replaced"),
       }
       : null,
+    ...Array.isArray(forgotten) ? { forgotten: forgotten.filter(isObject).map(forgottenOf) } : {},
   };
+}
+
+function forgottenOf(json: Json): ForgottenExecutor {
+  return { ...noteOf(json), name: textAt(json, "name"), uid: textAt(json, "uid") };
 }
 
 function noteOf(flag: Json): FlagNote {

@@ -200,7 +200,8 @@ export function recordsContract(name: string, setup: () => Promise<RecordsWorld>
     assert.deepEqual(nothing, { flags: NO_FLAGS, revision: 0, operation: null });
     const note = { by: "alice", at: 5, note: "a node is replaced" };
     const drain = { ...note, deadline: 9, hold: false, operation: "op-1" };
-    const next = { ...nothing, flags: { ...NO_FLAGS, drain }, operation: "op-1" };
+    const forgotten = [{ ...note, name: "stray", uid: "u-1" }];
+    const next = { ...nothing, flags: { ...NO_FLAGS, drain, forgotten }, operation: "op-1" };
     const written = await world.flags.write("pod", next, call);
     assert.ok(written.revision > 0);
     assert.deepEqual(await world.flags.read("pod", call), written);

@@ -266,3 +266,74 @@ function taskOf(world: World, task: number) {
   return [...world.store.tasks.keys()].find((id) => id === String(task)) ??
     assert.fail(`no record of ${world.id(task)}`);
 }
+
+/** An executor of our name and labels that nobody can read any more, in the only slot. */
+async function unknown() {
+  await using stack = new AsyncDisposableStack();
+  const world = stack.use(await createWorld({ capacity: 1 }));
+  const name = world.executor(1);
+  const uid = "uid-9";
+  world.pod.put({
+    name,
+    uid,
+    phase: "running",
+    metadata: { labels: {}, annotations: {} },
+    createdAt: world.clock.now(),
+    identityTarget: null,
+    terminating: false,
+    ended: null,
+    terminal: false,
+    node: null,
+    waiting: null,
+  });
+  const controller = await world.start();
+  await world.submit(2);
+  await world.clock.advance(5_000);
+  assert.equal(controller.engine.pools.pod.unknown(), 1);
+  assert.ok(!world.runs.has("2"));
+  const operating = begin(world, controller);
+  const owned = stack.move();
+  return {
+    world,
+    controller,
+    operating,
+    act: (tier: "forced" | "forget", given = uid) =>
+      operating.act({ kind: "release-executor", backend: "pod", name, uid: given, tier }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+Deno.test("an executor that nobody can account for is deleted, and its slot comes back", async () => {
+  await using t = await unknown();
+  const { world, operating } = t;
+  assert.equal((await t.act("forced", "another-uid")).kind, "absent");
+  world.pod.faults.failing.set("delete", "unavailable");
+  const { id } = done(await t.act("forced"));
+  await world.clock.advance(6_000);
+  assert.match(operating.operations.get(id)?.error ?? "", /delete/i);
+  assert.equal((await t.act("forced")).kind, "conflict");
+  world.pod.faults.failing.clear();
+  await world.cleaned(2, 60_000);
+  assert.equal(operating.operations.get(id)?.state, "done");
+  world.assertClean();
+});
+
+Deno.test("one that is forgotten holds no slot, after a restart neither, and is shown until it is gone", async () => {
+  await using t = await unknown();
+  const { world, operating, controller } = t;
+  world.pod.faults.failing.set("delete", "unavailable");
+  const { id } = done(await t.act("forget"));
+  await world.until("the next", () => world.runs.has("2"), 10_000);
+  assert.equal(operating.operations.get(id)?.state, "done");
+  const [shown] = controller.engine.strangers("pod");
+  assert.equal(shown?.ownership, "forgotten");
+  assert.match(shown?.why ?? "", /given up by alice, it holds no slot$/);
+  assert.equal((await t.act("forget")).kind, "conflict");
+  controller.kill();
+  await operating[Symbol.asyncDispose]();
+  world.pod.faults.failing.clear();
+  const second = await world.start();
+  await world.clock.advance(1_000);
+  assert.equal(second.engine.pools.pod.unknown(), 0);
+  assert.equal(second.engine.strangers("pod").length, 1);
+});

@@ -108,6 +108,13 @@ export async function runCommand(line: Line, deps: CommandDeps): Promise<number>
       return await act(`/assignments/${idOf(line)}/${line.command}`);
     case "release":
       return await release(line, deps, act);
+    case "release-executor": {
+      const name = argument(line, 0);
+      const { tier, confirm = "" } = line.text;
+      if (tier === undefined) throw new UsageError("Choose how: --tier forced or forget");
+      if (!line.flags.has("yes")) throw new UsageError("Add --yes: it cannot be undone");
+      return await act(`/executors/${encodeURIComponent(name)}/release`, { tier, confirm });
+    }
     case "undo":
       return await act(`/operations/${encodeURIComponent(argument(line, 0))}/undo`);
     case "step-down":

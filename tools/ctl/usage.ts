@@ -75,6 +75,7 @@ export const COMMANDS: readonly CommandUsage[] = [
   { name: "cancel", args: ["ID"], summary: "cancel a job" },
   { name: "retry", args: ["ID"], summary: "try a parked job now" },
   { name: "release", args: ["ID"], summary: "give a job up; says first what that does" },
+  { name: "release-executor", args: ["NAME"], summary: "give up one that nobody can account for" },
   { name: "undo", args: ["OPERATION"], summary: "put back what a drain has set" },
   { name: "step-down", args: [], summary: "let another replica lead" },
   { name: "operations", args: [], summary: "what was begun; --target --state" },

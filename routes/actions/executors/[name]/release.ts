@@ -1,0 +1,14 @@
+import { strangerForm } from "../../../../web/action_bodies.ts";
+import { takeExecutorRelease } from "../../../../web/action_routes.ts";
+import { defineAction } from "../../../../web/define.ts";
+import { executorParams } from "../../../../web/query.ts";
+
+/** The form of an executor that belongs to no job. */
+export default defineAction({
+  path: "/actions/executors/:name/release",
+  summary: "Give up an executor that nobody can account for",
+  params: executorParams,
+  body: strangerForm,
+  page: () => "/executors",
+  act: (context, { params: { name }, body }) => takeExecutorRelease(context, name, body),
+});
