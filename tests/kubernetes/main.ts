@@ -13,8 +13,10 @@ import { checkClient } from "./client.ts";
 import { checkEndings, checkSidecar } from "./endings.ts";
 import { firstInstallation, startCluster } from "./cluster.ts";
 import { checkLeadership } from "./leadership.ts";
+import { checkApiOutage, checkRollingRestart } from "./load.ts";
 import { checkInstances } from "./instances.ts";
 import { checkRightsUsed } from "./rights_used.ts";
+import { checkRecovery } from "./recovery_pods.ts";
 import { checkRefusals } from "./refusals.ts";
 import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
 import { checkRights } from "./rights.ts";
@@ -32,6 +34,9 @@ const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   refusals: checkRefusals,
   endings: checkEndings,
   sidecar: checkSidecar,
+  rolling: checkRollingRestart,
+  outage: checkApiOutage,
+  recovery: checkRecovery,
   used: checkRightsUsed,
 };
 

@@ -63,7 +63,8 @@ export async function makeSecret(
   ]);
 }
 
-const NATS_PASSWORD = "password-of-nats-1";
+/** Of both accounts. */
+export const NATS_PASSWORD = "password-of-nats-1";
 /** Lines of nats-server's configuration: an account for each of two installations. */
 export const NATS_AUTHORIZATION = `accounts {
   A { jetstream: enabled, users: [{ user: controller, password: "${NATS_PASSWORD}" }] }

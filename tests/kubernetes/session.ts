@@ -10,8 +10,8 @@ import type { Stage } from "./stage.ts";
 
 /** Controllers that run, and what a check asks about the jobs that it starts. */
 export interface Session extends AsyncDisposable {
-  /** Names of the controllers' Pods that were started here. */
-  readonly names: readonly string[];
+  /** Names of the controllers' Pods that are to be removed in the end. */
+  readonly names: string[];
   /** JSON of the leader's API. */
   get(path: string): Promise<unknown>;
   /** The assignment of a run's only job; waits until it is known. */

@@ -39,8 +39,29 @@ export const AFTER_CLAIM = [
   ...["after-eviction", "after-shutdown", "after-oom", "after-node-gone", "after-deleted"],
 ] as const;
 
+/** Jobs of `many.yaml`. */
+export const MANY_JOBS = 50;
+
+/** A matrix of jobs that run for so long that all of them run at a time. */
+const many: RepositoryFile = {
+  path: ".gitea/workflows/many.yaml",
+  content: `on: workflow_dispatch
+jobs:
+  many:
+    strategy:
+      matrix:
+        number: [${Array.from({ length: MANY_JOBS }, (_, index) => index).join(", ")}]
+    runs-on: [self-hosted, pod]
+    steps:
+      - run: |
+          echo "it has begun"
+          sleep 150
+`,
+};
+
 /** Workflows of this suite, one job each, named as the file. */
 export const WORKFLOWS: readonly RepositoryFile[] = [
+  many,
   // The identity that SPIRE gives the step, and that the step cannot see what belongs to the gate.
   job(
     "hello",

@@ -41,8 +41,11 @@ export interface KubeClient extends Disposable {
 
 const AGAIN_MS = 500;
 
-/** Makes a {@link KubeClient} with the administrator's certificate. */
-export async function createKubeClient(access: KubeAccess): Promise<KubeClient> {
+/** Makes a {@link KubeClient} with the administrator's certificate; with `as` it acts as that user. */
+export async function createKubeClient(
+  access: KubeAccess,
+  { as }: { readonly as?: string } = {},
+): Promise<KubeClient> {
   const [ca, cert, key] = await Promise.all([
     Deno.readTextFile(access.caFile),
     Deno.readTextFile(access.adminCertificate.certFile),
@@ -55,7 +58,7 @@ export async function createKubeClient(access: KubeAccess): Promise<KubeClient> 
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
     const response = await send(path, {
       method,
-      headers: { "content-type": type },
+      headers: { "content-type": type, ...as === undefined ? {} : { "impersonate-user": as } },
       ...body === undefined ? {} : { body: JSON.stringify(body) },
     });
     const answer = objectOrEmpty(await response.json());
