@@ -1,6 +1,7 @@
 import { signalProcess } from "../backends/process/proc.ts";
 import { lastLinesOf } from "../backends/last_lines.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error_text.ts";
 import { keepEnd, readEnd } from "../lib/foreign_file.ts";
 import type { Logger } from "../lib/logger.ts";
 import { endGroup, type Pidfile, writePidfile } from "./leftover.ts";
@@ -70,7 +71,7 @@ export async function bringUp(
     await ready.catch(() => {});
     await endChild(nursery, spec, running);
     signal.throwIfAborted();
-    const why = limit.signal.aborted ? `not ready within ${readyMs / 1000} s` : textOf(cause);
+    const why = limit.signal.aborted ? `not ready within ${readyMs / 1000} s` : messageOf(cause);
     throw new ChildError(`Start ${spec.name}: ${why}; ${await lastWords(nursery, spec)}`, {
       cause,
     });
@@ -180,8 +181,4 @@ async function lastWords(nursery: Nursery, { name }: ChildSpec): Promise<string>
   return lines.length === 0
     ? `it wrote nothing to "${childFile(nursery, name, "log")}": is the disk full?`
     : `its last lines: ${lines.join(" | ")}`;
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

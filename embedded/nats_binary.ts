@@ -1,5 +1,6 @@
 import { delimiter, join } from "node:path";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
 
 /** Where a nats-server came from. */
@@ -69,7 +70,7 @@ export async function findNatsServer(options: FindNatsOptions): Promise<NatsProg
       reasons.push(`${origin}: the program cannot be used`);
     } catch (error) {
       signal.throwIfAborted();
-      reasons.push(`${origin}: ${error instanceof Error ? error.message : String(error)}`);
+      reasons.push(`${origin}: ${messageOf(error)}`);
     } finally {
       await removeDraft(draft);
     }
@@ -149,7 +150,7 @@ async function versionOf(path: string, options: FindNatsOptions): Promise<Versio
     };
   } catch (error) {
     options.signal.throwIfAborted();
-    return { kind: "unusable", why: error instanceof Error ? error.message : String(error) };
+    return { kind: "unusable", why: messageOf(error) };
   }
 }
 

@@ -8,8 +8,8 @@ import {
 } from "../proto/gen/runner/v1/messages_pb.ts";
 import { fromBinary, toBinary } from "../proto/runtime.ts";
 import type { Clock } from "../lib/clock.ts";
+import { errorText } from "../lib/error_text.ts";
 import { ownProperty } from "../lib/json_object.ts";
-import { errorText } from "./json_logger.ts";
 import { type FacadeAnswer, FacadeError, type FacadeLink } from "./facade_link.ts";
 import type { Call, ReportSender, Sent } from "./report_sender.ts";
 

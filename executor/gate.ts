@@ -1,11 +1,11 @@
 import type { SvidSource } from "../clients/spiffe/workload_api.ts";
 import type { Clock } from "../lib/clock.ts";
+import { errorText } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
 import { EXIT, type Outcome } from "./exit_codes.ts";
 import { createGateCore, type GateCore } from "./gate_core.ts";
 import { GateEnd, outcomeOf } from "./gate_end.ts";
 import { GATE_LIMITS, type GateLimits } from "./gate_limits.ts";
-import { errorText } from "./json_logger.ts";
 import type { Launch } from "./launch.ts";
 import { deliver } from "./outbox.ts";
 import type { Runner } from "./runner.ts";

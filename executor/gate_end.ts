@@ -1,6 +1,6 @@
 import { EXIT, type ExitCode, type Outcome } from "./exit_codes.ts";
 import { Result } from "../proto/gen/runner/v1/messages_pb.ts";
-import { errorText } from "./json_logger.ts";
+import { errorText } from "../lib/error_text.ts";
 import type { GivenUp, OutboxEnd } from "./outbox.ts";
 import type { RunnerEnd } from "./runner.ts";
 

@@ -1,3 +1,4 @@
+import { errorText } from "../lib/error_text.ts";
 import type { Fields, Logger } from "../lib/logger.ts";
 
 /** As in the controller's log (SPEC 16). */
@@ -24,17 +25,6 @@ export function createJsonLogger(
     child: (fields) =>
       createJsonLogger(write, { ...options, fields: { ...options.fields, ...fields } }),
   };
-}
-
-/** Message of an error, followed by those of its causes; five of them at most. */
-export function errorText(error: unknown): string {
-  const texts: string[] = [];
-  let next: unknown = error;
-  for (let depth = 0; depth < 5 && next !== undefined; depth++) {
-    texts.push(next instanceof Error ? next.message || next.name : String(next));
-    next = next instanceof Error ? next.cause : undefined;
-  }
-  return texts.join(": ");
 }
 
 function encode(record: Fields, head: Fields): string {

@@ -1,10 +1,10 @@
 import type { Clock } from "../lib/clock.ts";
+import { errorText } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
 import { EXIT } from "./exit_codes.ts";
 import { GateEnd } from "./gate_end.ts";
 import { prepareTrust } from "./gate_trust.ts";
 import { createGiteaRoute } from "./gitea_route.ts";
-import { errorText } from "./json_logger.ts";
 import type { Launch } from "./launch.ts";
 import { openGateProxy } from "./proxy.ts";
 import { type Runner, startRunner } from "./runner.ts";

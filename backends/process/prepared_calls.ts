@@ -1,4 +1,5 @@
 import { BackendError } from "../../controller/backend.ts";
+import { messageOf } from "../../lib/error_text.ts";
 
 /** Calls of a backend on what has to be prepared first. Disposing waits for those under way. */
 export interface PreparedCalls<T> extends AsyncDisposable {
@@ -41,10 +42,9 @@ export function createPreparedCalls<T>(prepare: () => Promise<T>): PreparedCalls
 
 function toBackendError(action: string, error: unknown): BackendError {
   if (error instanceof BackendError) return error;
-  const why = error instanceof Error ? error.message : String(error);
   const refused = error instanceof Deno.errors.PermissionDenied ||
     error instanceof Deno.errors.NotCapable;
-  return new BackendError(refused ? "refused" : "unavailable", `${action}: ${why}`, {
+  return new BackendError(refused ? "refused" : "unavailable", `${action}: ${messageOf(error)}`, {
     cause: error,
   });
 }

@@ -5,6 +5,7 @@
 import { parseArgs } from "node:util";
 import { parseYaml } from "../../controller/model/workflow.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error_text.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { Result, type Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { readJob } from "./job.ts";
@@ -80,7 +81,7 @@ async function fetchTask(rpc: Rpc, leave: AbortSignal): Promise<Task | undefined
       const { task } = await rpc.fetchTask({ signal: AbortSignal.any([leave, limit.signal]) });
       if (task !== undefined) return task;
     } catch (error) {
-      if (!leave.aborted) say(`No task: ${error instanceof Error ? error.message : error}`);
+      if (!leave.aborted) say(`No task: ${messageOf(error)}`);
     }
     await systemClock.sleep(POLL_MS, leave).catch(() => {});
   }
@@ -121,7 +122,7 @@ async function runTask(
       folder: `${config.workFolder}/${task.id}`,
     });
   } catch (error) {
-    await reporter.log(`Error: ${error instanceof Error ? error.message : error}`);
+    await reporter.log(`Error: ${messageOf(error)}`);
   }
   ended.abort();
   await reporting;
