@@ -2,120 +2,38 @@
  * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots]`.
  * Needs Chromium (`CHROMIUM`, default /usr/bin/chromium). Exit code 1 if anything fails.
  */
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import {
-  check,
-  checkAxe,
-  fail,
-  finish,
-  openPage,
-  say,
-  type Site,
-  startBrowser,
-  startSite,
-} from "./support.ts";
+import type { Browser } from "playwright-core";
+import { actions } from "./actions_part.ts";
+import { inspect, LIGHT, lookAt, LOOKS } from "./looks.ts";
+import { many } from "./many_part.ts";
+import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
+import { check, finish, openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
 const folder = Deno.args[0] ?? await Deno.makeTempDir({ prefix: "pages-" });
 await Deno.mkdir(folder, { recursive: true });
 
-interface Look {
-  readonly name: string;
-  readonly path: string;
-  readonly context: BrowserContextOptions;
-}
-
-const WIDE = { viewport: { width: 1280, height: 900 } };
-const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
-const LIGHT = { ...WIDE, colorScheme: "light" } as const;
-const LOOKS: readonly Look[] = [
-  { name: "now-light", path: "/", context: LIGHT },
-  { name: "now-dark", path: "/", context: { ...WIDE, colorScheme: "dark" } },
-  { name: "now-zh", path: "/", context: { ...LIGHT, locale: "zh-CN" } },
-  { name: "now-phone", path: "/", context: { ...PHONE, colorScheme: "light" } },
-  {
-    name: "now-phone-dark-zh",
-    path: "/",
-    context: { ...PHONE, colorScheme: "dark", locale: "zh-CN" },
-  },
-  {
-    name: "now-zoomed",
-    path: "/",
-    context: { ...LIGHT, viewport: { width: 640, height: 450 }, deviceScaleFactor: 2 },
-  },
-  { name: "now-filtered", path: "/?backend=vm&state=stored&repository=acme/web", context: LIGHT },
-  { name: "job-running", path: "/assignments/gitea-task-803", context: LIGHT },
-  {
-    name: "job-failed",
-    path: "/assignments/gitea-task-799",
-    context: { ...WIDE, colorScheme: "dark" },
-  },
-  { name: "job-hostile", path: "/assignments/gitea-task-814", context: LIGHT },
-  {
-    name: "job-parked-zh",
-    path: "/assignments/gitea-task-796",
-    context: { ...LIGHT, locale: "zh-CN" },
-  },
-  {
-    name: "job-phone",
-    path: "/assignments/gitea-task-799",
-    context: { ...PHONE, colorScheme: "light" },
-  },
-  { name: "absent", path: "/assignments/gitea-task-1", context: LIGHT },
-];
-
 await using browser = await startBrowser();
 {
   await using site = startSite();
-  for (const look of LOOKS) await lookAt(browser, site, look);
-  await withoutScript(browser, site);
+  for (const look of LOOKS) await lookAt(browser, { site, folder }, look);
+  await absent(browser, site);
+  await withoutScript(browser, site, folder);
+  await otherForms(site);
+  await actions(browser, site);
   await live(browser, site);
+  await liveElsewhere(browser, site);
   await keyboard(browser, site);
 }
 await states(browser);
 await disconnect(browser);
-await many(browser);
+await many(browser, folder);
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
 
-async function lookAt(browser: Browser, site: Site, look: Look): Promise<void> {
-  const context = await browser.newContext(look.context);
-  const page = await openPage(context, site.url + look.path, { quiet: look.name === "absent" });
-  if (look.name !== "absent") await page.waitForSelector(".is-live");
-  await inspect(page, look.name);
-  await context.close();
-}
-
-async function inspect(page: Page, name: string): Promise<void> {
-  await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
-  await checkAxe(page, name);
-  check(`nothing sticks out sideways on ${name}`, await fits(page));
-  check(`no string from outside runs on ${name}`, await page.title() !== "owned");
-}
-
-async function fits(page: Page): Promise<boolean> {
-  return await page.evaluate(() =>
-    document.documentElement.scrollWidth <= document.documentElement.clientWidth
-  );
-}
-
-/** The same page with script turned off: complete, and filters work. */
-async function withoutScript(browser: Browser, site: Site): Promise<void> {
-  const context = await browser.newContext({ ...LIGHT, javaScriptEnabled: false });
-  const page = await openPage(context, `${site.url}/`);
-  check("the page has its jobs without script", await page.locator("a.job-link").count() >= 15);
-  await page.selectOption("select[name=backend]", "vm");
-  await page.click("button[type=submit]");
-  check("filters work without script", page.url().includes("backend=vm"));
-  check(
-    "the filter holds",
-    await page.locator("td.backend-cell", { hasText: "pod" }).count() === 0,
-  );
-  await page.click("a.language");
-  check(
-    "the language is kept without script",
-    await page.locator("html").getAttribute("lang") === "zh-CN",
-  );
-  await page.screenshot({ path: `${folder}/without-script.png`, fullPage: true });
+async function absent(browser: Browser, site: Site): Promise<void> {
+  const context = await browser.newContext(LIGHT);
+  const page = await openPage(context, `${site.url}/assignments/gitea-task-1`, { quiet: true });
+  await inspect(page, folder, "absent");
   await context.close();
 }
 
@@ -168,7 +86,7 @@ async function keyboard(browser: Browser, site: Site): Promise<void> {
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   await page.keyboard.press("?");
   await page.locator("dialog[open]").waitFor();
-  await inspect(page, "keyboard-help");
+  await inspect(page, folder, "keyboard-help");
   await context.close();
 }
 
@@ -178,7 +96,7 @@ async function states(browser: Browser): Promise<void> {
   const context = await browser.newContext(LIGHT);
   const page = await openPage(context, `${site.url}/`);
   await page.waitForSelector(".is-live");
-  await inspect(page, "empty");
+  await inspect(page, folder, "empty");
   const { leader, sources } = site.views.status();
   site.views.override({
     ready: false,
@@ -197,7 +115,7 @@ async function states(browser: Browser): Promise<void> {
   });
   await page.reload();
   await page.waitForSelector(".is-live");
-  await inspect(page, "standby-partial");
+  await inspect(page, folder, "standby-partial");
   await context.close();
 }
 
@@ -213,7 +131,7 @@ async function disconnect(browser: Browser): Promise<void> {
   check("no banner at once", await page.locator(".banner").count() === 0);
   await page.locator(".banner").waitFor({ timeout: 20_000 });
   check("rows stay and can be used", await page.locator("a.job-link").count() >= 15);
-  await inspect(page, "disconnected");
+  await inspect(page, folder, "disconnected");
   await using second = startSite(
     { jobs: [{ task: 901, state: "running", job: "after", age: 1 }] },
     port,
@@ -221,40 +139,5 @@ async function disconnect(browser: Browser): Promise<void> {
   await page.locator(".is-live").waitFor({ timeout: 35_000 });
   await page.getByText("gitea-task-901").first().waitFor({ timeout: 5000 });
   check("it is live again by itself, with the new server's data", second.url !== "");
-  await context.close();
-}
-
-/** 10,000 waiting: bounded page, quick first byte, small script. */
-async function many(browser: Browser): Promise<void> {
-  await using site = startSite({ waiting: 10_000 });
-  const times: number[] = [];
-  for (let i = 0; i < 20; i++) {
-    const started = performance.now();
-    const answer = await fetch(`${site.url}/`, { headers: { accept: "text/html" } });
-    times.push(performance.now() - started);
-    await answer.body?.cancel();
-  }
-  const p95 = times.sort((a, b) => a - b)[18] ?? Infinity;
-  check(`first byte with 10,000 waiting: p95 ${p95.toFixed(0)} ms < 150 ms`, p95 < 150);
-  const context = await browser.newContext(LIGHT);
-  const page = await openPage(context, `${site.url}/`);
-  await page.waitForSelector(".is-live");
-  await inspect(page, "many");
-  check("100 rows are drawn", await page.locator("table.waiting tbody tr").count() === 100);
-  await page.getByRole("link", { name: "All of them" }).first().click();
-  await page.getByRole("link", { name: "Next page" }).click();
-  check("there is a next page", page.url().includes("cursor="));
-  for (const path of ["/", "/assignments/gitea-task-10001"]) {
-    const html = await (await fetch(site.url + path, { headers: { accept: "text/html" } })).text();
-    const names = new Set(html.match(/\/assets\/[\w-]+\.js/g));
-    let size = 0;
-    for (const name of names) {
-      const bytes = new Uint8Array(await (await fetch(site.url + name)).arrayBuffer());
-      const gzipped = new Response(bytes).body?.pipeThrough(new CompressionStream("gzip"));
-      size += (await new Response(gzipped ?? null).arrayBuffer()).byteLength;
-    }
-    if (names.size === 0) fail(`${path} has no script`);
-    check(`script of ${path}: ${(size / 1024).toFixed(1)} KB gzipped <= 60 KB`, size <= 60 * 1024);
-  }
   await context.close();
 }
