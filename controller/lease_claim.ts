@@ -97,7 +97,13 @@ export function createLeaseClaim(deps: {
     const remaining = leads() ? heldUntil - clock.monotonic() : Infinity;
     using limit = clock.timeout(Math.max(0, Math.min(requestMs, remaining)));
     const either = AbortSignal.any([signal, limit.signal]);
-    return await abortable(request({ signal: either }), either);
+    try {
+      return await abortable(request({ signal: either }), either);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!limit.signal.aborted) throw error;
+      throw new LeaseError("unavailable", "Reach the Lease: no answer in time", { cause: error });
+    }
   };
 
   const observe = (lease: StoredLease) => {
