@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { createKubernetes } from "../../clients/kubernetes/client.ts";
 import { createLeaseStore } from "../../clients/kubernetes/leases.ts";
+import { createPodLabel } from "../../clients/kubernetes/pod_label.ts";
 import { LeaseError, type LeaseRecord } from "../../controller/lease.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
@@ -117,4 +118,46 @@ Deno.test("lease at a real API server: what the server refuses is told apart, wi
   const error = await world.store.create(wrong, {}, call).catch((error) => error);
   assert.ok(error instanceof LeaseError && error.code === "refused");
   assert.match(error.message, /^Create Lease "gitea-actions\/dynamic-runner-scheduler": .*422/);
+});
+
+Deno.test("label of a Pod at a real API server: set() puts it on, takes it off, and tells a missing Pod", async () => {
+  assert.ok(world !== undefined);
+  const { peers: { kube }, kubeconfig } = world;
+  const { namespace } = LEASE;
+  const access = { kind: "kubeconfig", path: kubeconfig } as const;
+  await using client = await createKubernetes(access, { clock: systemClock });
+  const label = createPodLabel(client, { namespace, key: "ci.ddupan.top/leader" });
+  await kube.kubectl(["create"], {
+    stdin: JSON.stringify({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "controller-0", namespace, labels: { app: "x" } },
+      spec: {
+        serviceAccountName: "controller",
+        securityContext: {
+          runAsNonRoot: true,
+          runAsUser: 2000,
+          seccompProfile: { type: "RuntimeDefault" },
+        },
+        containers: [{
+          name: "controller",
+          image: "x",
+          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
+        }],
+      },
+    }),
+  });
+  const labels = async () => {
+    const text = await kube.kubectl(["get", "pod", "controller-0", "-n", namespace, "-o", "json"]);
+    return JSON.parse(text).metadata.labels;
+  };
+  for (const _ of [1, 2]) {
+    assert.equal(await label.set("controller-0", true, call), true);
+    assert.deepEqual(await labels(), { app: "x", "ci.ddupan.top/leader": "true" });
+  }
+  for (const _ of [1, 2]) {
+    assert.equal(await label.set("controller-0", false, call), true);
+    assert.deepEqual(await labels(), { app: "x" });
+  }
+  assert.equal(await label.set("controller-1", true, call), false);
 });
