@@ -42,8 +42,11 @@ export function runnerService(deps: RunnerServiceDeps): Register {
     return new ConnectError(NO_PART, Code.PermissionDenied);
   };
 
-  /** The relay of the caller's own task, if the reported task id is that one. */
-  const relayOf = (caller: Caller, taskId: bigint): Relay => {
+  /** Where reports on the caller's own task go, if the reported task id is that one. */
+  const ownTask = (
+    caller: Caller,
+    taskId: bigint,
+  ): { readonly relay: Relay; readonly isRemoved: boolean } => {
     const own = ownOffer(registry, caller);
     if (own.kind === "refused") throw refuse(caller, own.why);
     if (own.kind === "starting") throw new ConnectError(STARTING, Code.Unavailable);
@@ -53,7 +56,7 @@ export function runnerService(deps: RunnerServiceDeps): Register {
       throw refuse(caller, "the job is not claimed");
     }
     if (state.kind === "claimed") registry.delivered(caller.assignment);
-    return state.relay;
+    return { relay: state.relay, isRemoved: state.kind === "removed" };
   };
 
   return (router) => {
@@ -83,16 +86,14 @@ export function runnerService(deps: RunnerServiceDeps): Register {
         const caller = deps.caller(context);
         const { state, outputs } = request;
         if (state === undefined) throw new ConnectError("state is missing", Code.InvalidArgument);
-        const relay = relayOf(caller, state.id);
-        const found = registry.resolve(caller.assignment, caller.spiffeId);
-        const removed = found.kind === "found" && found.offer.state.kind === "removed";
+        const { relay, isRemoved } = ownTask(caller, state.id);
         // The controller has reported the end itself: a state that comes now is too late.
-        if (removed && relay.outcome === null) throw refuse(caller, "the assignment has ended");
+        if (isRemoved && relay.outcome === null) throw refuse(caller, "the assignment has ended");
         return relay.updateTask({ state, outputs }, context.signal);
       },
       updateLog(request, context) {
         const caller = deps.caller(context);
-        const relay = relayOf(caller, request.taskId);
+        const { relay } = ownTask(caller, request.taskId);
         if (request.index < 0n) throw new ConnectError("index is negative", Code.InvalidArgument);
         return relay.updateLog(request, context.signal);
       },
