@@ -174,11 +174,11 @@ export function createLeaseElector(
         }
         const outcome = await claim.attempt(signal).catch(() => null);
         if (outcome === null) return; // Aborted.
-        note(outcome);
         if (outcome.kind === "taken") {
           const { holder } = outcome;
           return lose(holder === "" ? "another has led meanwhile" : `"${holder}" leads`);
         }
+        note(outcome);
       }
     },
     async [Symbol.asyncDispose]() {
