@@ -18,19 +18,25 @@ import { exportScript, startWrapper, type Wrapper } from "./wrapper.ts";
 
 const UNBIND_MS = 5000;
 
-/** What making an executor needs. */
-export interface Making {
-  readonly backend: BackendName;
-  readonly root: string;
+/** What every executor of one backend is made of. */
+export interface ExecutorMeans {
+  /** The identity gate: program and arguments. Its user must be able to read it. */
   readonly command: readonly string[];
-  /** Below the launch environment, for all executors alike. */
+  /** Goes below the launch environment: PATH and what the program itself needs. HOME and TMPDIR are the executor's own. */
   readonly environment: Readonly<Record<string, string>>;
   readonly identity: ProcessIdentity;
+  /** Started as root: a user of its own for each executor. Null: all run as ourselves. */
   readonly userIds: UserIds | null;
-  readonly graceMs: number;
-  readonly creator: Creator;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** What making an executor needs. */
+export interface Making extends ExecutorMeans {
+  readonly backend: BackendName;
+  readonly root: string;
+  readonly graceMs: number;
+  readonly creator: Creator;
   /** 128 random bits in hex. */
   readonly randomId: () => string;
   /** Names that this backend object is making now. */

@@ -5,35 +5,23 @@ import {
   type ExecutorChange,
 } from "../../controller/backend.ts";
 import type { BackendName, ExecutorName } from "../../controller/model/ids.ts";
-import type { Clock } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/logger.ts";
 import { randomHex } from "../../lib/random_hex.ts";
 import { boundOutput } from "./endings.ts";
 import { type Creator, discardFolder, setMarker, sweepHidden } from "./folder.ts";
 import { look, lookAtAll, type Seen } from "./look.ts";
-import { isAbandoned, makeExecutor, type Making } from "./making.ts";
+import { type ExecutorMeans, isAbandoned, makeExecutor, type Making } from "./making.ts";
 import { prefixOf } from "./meta.ts";
 import { createPreparedCalls } from "./prepared_calls.ts";
 import { bootId, self } from "./proc.ts";
-import type { ProcessIdentity } from "./process_identity.ts";
 import { endProcesses } from "./processes.ts";
-import { prepareRoot, type UserIds } from "./users.ts";
+import { prepareRoot } from "./users.ts";
 import { createBell, pollChanges } from "./watch.ts";
 
 /** What process executors are made of. */
-export interface ProcessBackendOptions {
+export interface ProcessBackendOptions extends ExecutorMeans {
   readonly name: BackendName;
   /** Holds one folder per executor. With `userIds`, every directory above it must be open to others (`o+x`). */
   readonly directory: string;
-  /** The identity gate: program and arguments. Its user must be able to read it. */
-  readonly command: readonly string[];
-  /** Goes below the launch environment: PATH and what the program itself needs. HOME and TMPDIR are the executor's own. */
-  readonly environment: Readonly<Record<string, string>>;
-  readonly identity: ProcessIdentity;
-  /** Started as root: a user of its own for each executor. Null: all run as ourselves. */
-  readonly userIds: UserIds | null;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** From SIGTERM to SIGKILL when an executor is deleted; default 5 s. The gate is told. */
   readonly graceMs?: number;
   /** How often {@link Backend.watch} looks; default 250 ms. */
