@@ -96,7 +96,7 @@ Deno.test("images are run directly, by a user that is not root", async () => {
     tasks: { start: { command: string } };
   };
   const [flag] = tasks.start.command.match(/--v8-flags=\S+/) ?? [];
-  assert.ok(flag !== undefined && controller.entrypoint.includes(flag), flag);
+  assert.ok(flag !== undefined && controller.entrypoint.includes(flag), String(flag));
 });
 
 Deno.test("start-docker is a script that a shell can read", async () => {
