@@ -36,8 +36,17 @@ function setup(waiting = 0) {
   });
   const get = async (path: string, headers: Record<string, string> = {}) =>
     await web.fetch(new Request(`http://localhost/api/v1${path}`, { headers }));
+  const ask = async (path: string, method: string) =>
+    await web.fetch(new Request(`http://localhost/api/v1${path}`, { method }));
   const json = async (path: string): Promise<Json> => await (await get(path)).json();
-  return { clock, views, get, json, [Symbol.asyncDispose]: () => web[Symbol.asyncDispose]() };
+  return {
+    clock,
+    views,
+    get,
+    json,
+    fetch: ask,
+    [Symbol.asyncDispose]: () => web[Symbol.asyncDispose](),
+  };
 }
 
 const SAMPLES: Readonly<Record<string, string>> = {
@@ -75,6 +84,9 @@ Deno.test("openapi.json is 3.1 and has every route with its parameters", async (
   );
   assert.ok(document.paths["/api/v1/events"].get);
   assert.ok(document.components.schemas.AssignmentDetail.properties.phases);
+  const { required, properties } = document.components.schemas.Status;
+  assert.ok(required.includes("leader") && !required.includes("nextFetchAt"));
+  assert.ok(properties.nextFetchAt);
 });
 
 Deno.test("GET /assignments goes through every page once, with Link to the next", async () => {
@@ -241,4 +253,17 @@ Deno.test("openapi.json has every action with its body, its headers and what it 
     assert.deepEqual(Object.keys(post.responses), codes);
   }
   assert.equal(actions, 11);
+});
+
+Deno.test("a method that an address does not take is refused with those that it takes", async () => {
+  await using t = setup();
+  const allow = async (path: string, method: string) => {
+    const answer = await t.fetch(path, method);
+    assert.equal(answer.status, 405, `${method} ${path}`);
+    return answer.headers.get("allow");
+  };
+  assert.equal(await allow("/status", "DELETE"), "GET, HEAD");
+  assert.equal(await allow("/status", "POST"), "GET, HEAD");
+  assert.equal(await allow("/backends/pod/cordon", "OPTIONS"), "POST");
+  assert.equal(await allow("/nothing", "PUT"), "GET, HEAD");
 });

@@ -8,13 +8,18 @@ export interface GuardOptions {
   /** Allowed `Host` values: a name allows every port, `name:port` just that one. */
   readonly hosts: readonly string[];
   readonly requestId: string;
+  /** Methods of the address, for `Allow`. */
+  readonly allow?: string;
 }
 
 /**
  * Refuses what must not reach a handler: a foreign `Host` (DNS rebinding, 421), another site's script
  * or form (403), methods that are not used (405). Undefined when the request may go on.
  */
-export function guard(request: Request, { hosts, requestId }: GuardOptions): Response | undefined {
+export function guard(
+  request: Request,
+  { hosts, requestId, allow = READS }: GuardOptions,
+): Response | undefined {
   const url = new URL(request.url);
   const host = (request.headers.get("host") ?? url.host).toLowerCase();
   const name = host.replace(/:\d*$/, "");
@@ -32,7 +37,7 @@ export function guard(request: Request, { hosts, requestId }: GuardOptions): Res
     });
   }
   if (request.method !== "GET" && request.method !== "HEAD") {
-    return refuseMethod(request.method, requestId);
+    return refuseMethod(request.method, { requestId, allow });
   }
   if (isForeign(request, host)) {
     return problem(403, {
@@ -43,12 +48,17 @@ export function guard(request: Request, { hosts, requestId }: GuardOptions): Res
   return undefined;
 }
 
-/** 405 for what is only read here. */
-export function refuseMethod(method: string, requestId: string): Response {
+const READS = "GET, HEAD";
+
+/** 405 for a method that the address does not take. */
+export function refuseMethod(
+  method: string,
+  { requestId, allow }: { readonly requestId: string; readonly allow: string },
+): Response {
   return problem(405, {
-    detail: `Use GET or HEAD: "${method}" is not offered here`,
+    detail: `Use ${allow.replace(/, (?=[A-Z]+$)/, " or ")}: "${method}" is not offered here`,
     requestId,
-    headers: { allow: "GET, HEAD" },
+    headers: { allow },
   });
 }
 

@@ -1,6 +1,6 @@
-import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
+import { createRoute, OpenAPIHono, z } from "@hono/zod-openapi";
 import type { ActionRoute, ApiRoute, Route } from "./define.ts";
-import { operationSchema, problemSchema } from "./schemas.ts";
+import { operationSchema, problemSchema, statusSchema } from "./schemas.ts";
 import { actionHeaders, conflictSchema } from "./schemas_actions.ts";
 
 /** The OpenAPI 3.1 document of the API routes, made of the schemas of their queries and answers. */
@@ -24,7 +24,7 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
       503: { description: "No more viewers are taken", content: PROBLEM },
     },
   }));
-  return app.getOpenAPI31Document({
+  const document = app.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
       title: "gitea-dynamic-runner",
@@ -35,6 +35,20 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
       license: { name: "Apache-2.0" },
     },
   });
+  return { ...document, components: { ...document.components, schemas: correct(document) } };
+}
+
+/**
+ * The library takes a member that may be absent, but is never `undefined`, for a required one. What
+ * this version does not know may be absent from an older one's answer.
+ */
+function correct({ components }: ReturnType<OpenAPIHono["getOpenAPI31Document"]>) {
+  const absent = Object.entries(statusSchema.shape)
+    .filter(([, member]) => member instanceof z.ZodExactOptional).map(([name]) => name);
+  const { Status, ...others } = components?.schemas ?? {};
+  if (Status === undefined || !("required" in Status)) return components?.schemas;
+  const required = Status.required?.filter((name) => !absent.includes(name)) ?? [];
+  return { ...others, Status: { ...Status, required } };
 }
 
 const PROBLEM = { "application/problem+json": { schema: problemSchema } };

@@ -6,6 +6,7 @@ import type { Actions } from "../controller/actions.ts";
 import type { Actor } from "../controller/operation.ts";
 import type { Views } from "../controller/views.ts";
 import { respondAction } from "./actions.ts";
+import { allowedBy } from "./allow.ts";
 import { respondApi } from "./api.ts";
 import { type Assets, buildAssets, NO_ASSETS } from "./assets.ts";
 import type { ActionRoute, Readiness, Route, RouteContext } from "./define.ts";
@@ -95,7 +96,11 @@ export function createWeb(deps: WebDeps): Web {
   app.use(async (c, next) => {
     c.set("requestId", crypto.randomUUID());
     c.set("nonce", null);
-    const refused = guard(c.req.raw, { hosts: deps.hosts, requestId: c.get("requestId") });
+    const refused = guard(c.req.raw, {
+      hosts: deps.hosts,
+      requestId: c.get("requestId"),
+      allow: allowed(c.req.path),
+    });
     // The leader's own answer, with its own policy.
     const passed = refused === undefined ? await deps.standby?.forward(c.req.raw) : undefined;
     if (passed !== undefined) {
@@ -116,7 +121,10 @@ export function createWeb(deps: WebDeps): Web {
   }
   app.notFound((c) =>
     c.req.method === "POST"
-      ? refuseMethod(c.req.method, c.get("requestId"))
+      ? refuseMethod(c.req.method, {
+        requestId: c.get("requestId"),
+        allow: allowed(c.req.path),
+      })
       : respondAbsent(c, contextOf(c), site)
   );
   app.onError((error, c) => {
@@ -168,6 +176,8 @@ export function createHealth(
   });
   return { fetch: (request) => app.fetch(request) };
 }
+
+const allowed = allowedBy(Object.values(ROUTES));
 
 const NO_ACTIONS: Actions = {
   act: () => Promise.resolve({ kind: "unavailable", detail: "Ask the leader: nothing acts here" }),
