@@ -180,7 +180,9 @@ Deno.test("the job's page offers the retry of a parked job, and of no other", as
 Deno.test("GET of an action is nothing", async () => {
   await using t = setup();
   const answer = await t.web.fetch(new Request(`http://localhost${API}`));
-  assert.equal(answer.status, 404);
+  assert.equal(answer.status, 405);
+  assert.equal(answer.headers.get("allow"), "POST");
+  assert.deepEqual(t.calls, []);
 });
 
 /** Path, body and the action that they ask for. */

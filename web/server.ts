@@ -120,7 +120,7 @@ export function createWeb(deps: WebDeps): Web {
     } else app.get(route.path, (c) => respond(route, c, contextOf(c)));
   }
   app.notFound((c) =>
-    c.req.method === "POST"
+    c.req.method === "POST" || allowed(c.req.path) === "POST"
       ? refuseMethod(c.req.method, {
         requestId: c.get("requestId"),
         allow: allowed(c.req.path),
