@@ -161,7 +161,7 @@ export function createBoard(deps: {
     recheck: async (signal) => await from.recheck?.(signal),
     config: () => from.effectiveConfig,
     subscribe(listener, signal) {
-      tellChanges({ ledger, backendView, enabled: from.enabled }, listener, signal);
+      tellChanges({ ledger, clock, backendView, enabled: from.enabled }, listener, signal);
       from.onOperation?.((old, now) => {
         const before = old === null ? null : operationView(old);
         listener({ kind: "operation", old: before, new: operationView(now) });

@@ -164,17 +164,19 @@ Deno.test("backends() counts what each state holds, and the failures of the last
   assert.equal(board.backend("vm"), undefined, "it is not enabled");
 });
 
-Deno.test("subscribe() tells what was there before, and what is there now", () => {
-  const { board, put, dispatch, ledger } = setup();
+Deno.test("subscribe() tells what was there before, and what is there now", async () => {
+  const { board, put, dispatch, ledger, clock } = setup();
   put(1);
   const changes: Change[] = [];
   const stop = new AbortController();
   board.subscribe((change) => void changes.push(change), stop.signal);
   dispatch(1, "delivered");
+  await clock.advance(100);
   const told = changes.map((change) => [change.kind, stateOf(change.old), stateOf(change.new)]);
   assert.deepEqual(told, [["assignment", "stored", "admitted"], ["backend", 0, 1]]);
   changes.length = 0;
   put(2);
+  await clock.advance(100);
   assert.deepEqual(changes.map((change) => [change.kind, change.old === null]), [
     ["assignment", true],
     ["backend", false],
@@ -183,10 +185,30 @@ Deno.test("subscribe() tells what was there before, and what is there now", () =
   const entry = ledger.get(infoOf(1).id);
   assert.ok(entry !== undefined);
   ledger.touch(entry); // Nothing that anybody sees.
+  await clock.advance(100);
   assert.deepEqual(changes, []);
-  stop.abort();
   dispatch(2, "delivered");
+  changes.length = 0;
+  stop.abort();
+  dispatch(1, "gaveUp");
+  await clock.advance(100);
   assert.deepEqual(changes, []);
+});
+
+Deno.test("subscribe() tells of a backend once for many changes at a time", async () => {
+  const { board, put, clock } = setup();
+  const changes: Change[] = [];
+  const stop = new AbortController();
+  board.subscribe((change) => change.kind === "backend" && changes.push(change), stop.signal);
+  for (let task = 1; task <= 1_000; task++) put(task);
+  await clock.advance(100);
+  assert.deepEqual(changes.map(waitingOf), [[0, 1_000]]);
+  put(1_001);
+  await clock.advance(99);
+  assert.equal(changes.length, 1);
+  await clock.advance(1);
+  assert.deepEqual(changes.map(waitingOf), [[0, 1_000], [1_000, 1_001]]);
+  stop.abort();
 });
 
 Deno.test("subscribe() tells of executors: when they come, speak and go", () => {
@@ -286,6 +308,10 @@ function told(
     retryDelayMs: 0,
     detail,
   };
+}
+
+function waitingOf(change: Change): unknown[] {
+  return change.kind === "backend" ? [change.old?.waiting, change.new.waiting] : [];
 }
 
 function stateOf(view: Change["new"]): unknown {

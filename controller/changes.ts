@@ -1,3 +1,4 @@
+import type { Clock } from "../lib/clock.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AssignmentId, BackendName } from "./model/ids.ts";
@@ -10,20 +11,25 @@ interface Told {
   readonly executor: ExecutorView | null;
 }
 
+/** A backend's view lists all its slots: with a thousand of them it is not made for every change. */
+const BACKEND_PAUSE_MS = 100;
+
 /**
  * Tells a listener what has changed, with what it was told before. Heartbeats and the like are
- * changes of the executor, not of the assignment. Ends with the signal.
+ * changes of the executor, not of the assignment. A backend is told of once for all changes of 100 ms.
+ * Ends with the signal.
  */
 export function tellChanges(
   deps: {
     readonly ledger: Ledger;
+    readonly clock: Clock;
     readonly enabled: readonly BackendName[];
     backendView(name: BackendName): BackendView;
   },
   listener: (change: Change) => void,
   signal: AbortSignal,
 ): void {
-  const { ledger } = deps;
+  const { ledger, clock } = deps;
   const told = new Map<AssignmentId, Told>();
   const backends = new Map<BackendName, BackendView>();
   const snapshot = (entry: Entry): Told => ({
@@ -35,6 +41,22 @@ export function tellChanges(
     if (entry.state.kind !== "cleaned") told.set(entry.info.id, snapshot(entry));
   }
   for (const name of deps.enabled) backends.set(name, deps.backendView(name));
+
+  const stale = new Set<BackendName>();
+  const tellBackends = () => {
+    for (const name of stale) {
+      const view = deps.backendView(name);
+      listener({ kind: "backend", old: backends.get(name) ?? null, new: view });
+      backends.set(name, view);
+    }
+    stale.clear();
+  };
+  const tellSoon = (name: BackendName) => {
+    const waits = stale.size > 0;
+    stale.add(name);
+    // An abort ends it: then nobody listens any more.
+    if (!waits) void clock.sleep(BACKEND_PAUSE_MS, signal).then(tellBackends, () => {});
+  };
 
   ledger.subscribe((entry) => {
     const { id, backend } = entry.info;
@@ -53,9 +75,7 @@ export function tellChanges(
     if (old !== undefined && old.assignment.state === now.assignment.state) {
       if ((before === null) === (now.executor === null)) return;
     }
-    const view = deps.backendView(backend);
-    listener({ kind: "backend", old: backends.get(backend) ?? null, new: view });
-    backends.set(backend, view);
+    tellSoon(backend);
   }, signal);
 }
 

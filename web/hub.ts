@@ -36,6 +36,8 @@ export interface HubOptions {
   readonly epoch: number;
   /** Events kept for replay. */
   readonly ringSize?: number;
+  /** Bytes of them, 16 MiB by default: an event about a large backend is long. */
+  readonly ringBytes?: number;
   /** Messages that may wait for one client. */
   readonly queueSize?: number;
   /** Streams open at a time. */
@@ -62,9 +64,11 @@ const KEEP_ALIVE = encoder.encode(": ka\n\n");
 export function createHub(deps: { readonly clock: Clock }, options: HubOptions): Hub {
   const { epoch, ringSize = 1000, queueSize = 256, maxClients = 500, keepAliveMs = 15_000 } =
     options;
+  const { ringBytes = 16 * 2 ** 20 } = options;
   const clients = new Set<Client>();
   const stop = new AbortController();
   const ring: Uint8Array[] = [];
+  let kept = 0;
   let sequence = 0;
   const idOf = (seq: number) => `${epoch}-${seq}`;
 
@@ -108,7 +112,8 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
       sequence++;
       const bytes = encode(event, idOf(sequence), data);
       ring.push(bytes);
-      if (ring.length > ringSize) ring.shift();
+      kept += bytes.length;
+      while (ring.length > ringSize || kept > ringBytes) kept -= ring.shift()?.length ?? kept;
       for (const client of clients) send(client, bytes);
     },
     tell(event, data) {

@@ -5,7 +5,9 @@ import { createHub, type Hub } from "./hub.ts";
 
 const EPOCH = 1_800_000_000_000;
 
-function setup(options: { ringSize?: number; queueSize?: number; maxClients?: number } = {}) {
+function setup(
+  options: { ringSize?: number; ringBytes?: number; queueSize?: number; maxClients?: number } = {},
+) {
   const clock = createFakeClock();
   return { clock, hub: createHub({ clock }, { epoch: EPOCH, ...options }) };
 }
@@ -57,6 +59,22 @@ Deno.test("connect() sends a snapshot first when there is no last id", async () 
   ]);
   await viewer.reader.cancel();
   assert.equal(hub.clients, 0);
+  await hub[Symbol.asyncDispose]();
+});
+
+Deno.test("connect() replays no more bytes than the ring may hold", async () => {
+  const { hub } = setup({ ringBytes: 10_000 });
+  for (let index = 0; index < 100; index++) hub.publish("backend", "x".repeat(950));
+  for (const [seen, events] of [[89, "snapshot"], [90, "backend"]] as const) {
+    const viewer = client(hub, `${EPOCH}-${seen}`);
+    const first = await viewer.read();
+    assert.deepEqual([first[0]?.event, first.length], [events, events === "backend" ? 10 : 1]);
+    await viewer.reader.cancel();
+  }
+  hub.publish("backend", "x".repeat(20_000));
+  const viewer = client(hub, `${EPOCH}-100`);
+  assert.deepEqual((await viewer.read()).map(({ event }) => event), ["snapshot"]);
+  await viewer.reader.cancel();
   await hub[Symbol.asyncDispose]();
 });
 
