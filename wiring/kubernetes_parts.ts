@@ -13,6 +13,8 @@ import type { ClusterParts, PartsContext } from "./parts.ts";
 
 /** SPEC 13. */
 const LEASE = "dynamic-runner-scheduler";
+/** A recovery, the watch and the look at everything list at their own times: together once a second. */
+const LIST_SPACING_MS = 1_250;
 
 /**
  * What an API server gives: Pods as executors, election by a Lease, the leader's label. Loaded only
@@ -28,7 +30,11 @@ export async function openCluster(
   const deps = { clock, logger, random, recorder };
   const kubernetes = stack.use(await createKubernetes(access, deps));
   const settings = config.executors === "real" ? await podSettings(config) : null;
-  const executors = createExecutorCluster(kubernetes, { namespace: config.namespace, clock });
+  const executors = createExecutorCluster(kubernetes, {
+    namespace: config.namespace,
+    clock,
+    listSpacingMs: LIST_SPACING_MS,
+  });
   const elected = config.leaderElection === "kubernetes";
   const ownNamespace = elected ? await namespaceOf(access) : null;
   // No burst of other calls may hold up the renewal of the lease.

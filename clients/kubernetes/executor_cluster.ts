@@ -11,6 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import type { CallOptions, Kubernetes } from "./client.ts";
 import { KubernetesError } from "./error.ts";
+import { createPace, type Pace } from "./pace.ts";
 import type { PlainObject } from "./watch_protocol.ts";
 
 /** Resource of SPIRE's identity entries (cluster-scoped). */
@@ -25,12 +26,17 @@ const MAX_EVENTS = 100;
 /** A list of a thousand Pods is some MiB. */
 const LIST_TIMEOUT_MS = 30_000;
 
-/** {@link ExecutorCluster} on an API server, with the Pods of one namespace. */
+/**
+ * {@link ExecutorCluster} on an API server, with the Pods of one namespace. The beginnings of two lists of
+ * the same kind are `listSpacingMs` apart, whoever asks for them: 0, when it is not given.
+ */
 export function createExecutorCluster(
   kubernetes: Kubernetes,
-  options: { readonly namespace: string; readonly clock: Clock },
+  options: { readonly namespace: string; readonly clock: Clock; readonly listSpacingMs?: number },
 ): ExecutorCluster {
-  const { namespace, clock } = options;
+  const { namespace, clock, listSpacingMs = 0 } = options;
+  const podLists = createPace(clock, listSpacingMs);
+  const entryLists = createPace(clock, listSpacingMs);
   const podsPath = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
 
   const call = <T>(
@@ -39,21 +45,24 @@ export function createExecutorCluster(
     call: Parameters<Kubernetes["call"]>[2],
   ): Promise<T> => translated(action, kubernetes.call(action, run, call));
 
-  const list = (
-    what: string,
-    path: string,
+  const list = async (
+    { what, path, pace }: { readonly what: string; readonly path: string; readonly pace: Pace },
     labels: Readonly<Record<string, string>>,
     { signal }: Call,
   ) => {
+    await pace(signal);
     const collection = { path, labelSelector: selectorOf(labels) };
     const options = { signal, timeoutMs: LIST_TIMEOUT_MS };
     const action = `List ${what}`;
-    return translated(action, kubernetes.listAll(action, collection, options));
+    return await translated(action, kubernetes.listAll(action, collection, options));
   };
+
+  const pods = { what: "Pods", path: podsPath, pace: podLists };
+  const entries = { what: "ClusterStaticEntries", path: ENTRIES_PATH, pace: entryLists };
 
   return {
     async listPods(labels, options) {
-      return (await list("Pods", podsPath, labels, options)).map(podOf);
+      return (await list(pods, labels, options)).map(podOf);
     },
     async *watchPods(labels, { signal }): AsyncGenerator<PodChange> {
       const target = {
@@ -61,6 +70,7 @@ export function createExecutorCluster(
         path: podsPath,
         labelSelector: selectorOf(labels),
         decode: podOf,
+        beforeList: podLists,
       };
       for await (const event of kubernetes.listAndWatch(target, { signal })) {
         switch (event.kind) {
@@ -128,7 +138,7 @@ export function createExecutorCluster(
       }
     },
     async listEntries(labels, options) {
-      return (await list("ClusterStaticEntries", ENTRIES_PATH, labels, options)).map(entryOf);
+      return (await list(entries, labels, options)).map(entryOf);
     },
     async getEntry(name, { signal }) {
       const found = await present(call(

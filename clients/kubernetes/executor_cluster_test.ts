@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { ClusterError, type ClusterErrorCode } from "../../backends/pod/cluster.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
 import { status } from "../../tests/fakes/api_server.ts";
 import { startApiEndpoint } from "../../tests/support/api_endpoint.ts";
+import { eventually } from "../../tests/support/eventually.ts";
 import { createKubernetes } from "./client.ts";
 import { createExecutorCluster } from "./executor_cluster.ts";
 
@@ -144,6 +146,34 @@ Deno.test("listEntries() reads whatever form entries have", async () => {
     { name: "b", uid: "", labels: {}, spec: { selectors: [] }, rendered: false, masked: false },
   ]);
   assert.equal(world.api.asked[0]?.query.get("labelSelector"), "l=v,m=w");
+});
+
+Deno.test("listPods() and watchPods() together list once a second", async () => {
+  await using api = await startApiEndpoint();
+  await using kubernetes = await createKubernetes(api.access, { clock: systemClock });
+  const clock = createFakeClock();
+  const cluster = createExecutorCluster(kubernetes, {
+    ...{ namespace: "n", clock },
+    listSpacingMs: 1_000,
+  });
+  api.answer(() => Response.json({ metadata: { resourceVersion: "1" }, items: [] }));
+  await cluster.listPods({}, call);
+  const stop = new AbortController();
+  const watch = cluster.watchPods({}, stop)[Symbol.asyncIterator]();
+  const watched = watch.next();
+  await eventually(() => clock.pending === 1, { what: "the watch to wait", timeoutMs: 5_000 });
+  const listed = cluster.listPods({}, call);
+  await cluster.listEntries({}, call); // Of another kind.
+  await clock.advance(999);
+  assert.equal(api.asked.length, 2);
+  await clock.advance(1);
+  assert.deepEqual((await watched).value, { kind: "all", pods: [] });
+  assert.equal(api.asked.length, 3);
+  await clock.advance(1_000);
+  await listed;
+  assert.equal(api.asked.length, 4);
+  stop.abort();
+  await watch.return?.();
 });
 
 Deno.test("emitPodEvent() writes an event that kubectl finds by the Pod's UID", async () => {

@@ -20,6 +20,8 @@ export interface WatchTarget<T> extends Collection {
   readonly source: string;
   /** Reads one object; undefined or a throw leaves it out (a throw is logged). */
   readonly decode: (object: PlainObject) => T | undefined;
+  /** Waited for before each list, beside the second that is kept between two of them anyway. */
+  readonly beforeList?: (signal: AbortSignal) => Promise<void>;
 }
 
 /**
@@ -85,6 +87,7 @@ export async function* listAndWatch<T>(
       if (place === null) {
         const wait = listedAt + LIST_SPACING_MS * (1 + random() / 4) - clock.monotonic();
         if (wait > 0) await clock.sleep(wait, signal);
+        await target.beforeList?.(signal);
         listedAt = clock.monotonic();
         const { objects, version } = await listAll(target, deps);
         place = version;
