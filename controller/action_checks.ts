@@ -3,6 +3,7 @@ import { changeFlags, type Configured, type FlagAction, undoDrain } from "./acti
 import { assignmentTag, backendTag, executorTag, namesTag } from "./action_tags.ts";
 import type { Refusal } from "./actions.ts";
 import { drainLeft } from "./drain.ts";
+import { flagsView } from "./flags_view.ts";
 import type { Engine } from "./engine.ts";
 import type { Entry } from "./entry.ts";
 import {
@@ -50,9 +51,8 @@ export function createActionChecks(deps: {
   const { ledger } = engine;
 
   const currentOf = (backend: BackendName) => {
-    const { cordon, drain, capacity, label } = engine.flags(backend);
-    const tag = backendTag(engine.flags(backend));
-    return { name: backend, cordon, drain, capacity, label, tag };
+    const flags = engine.flags(backend);
+    return { name: backend, ...flagsView(flags), tag: backendTag(flags) };
   };
 
   /** Undefined when the tag is the right one. */

@@ -1,4 +1,5 @@
 import type { Action, Deadline } from "./action_kinds.ts";
+import { flagsView } from "./flags_view.ts";
 import type { ControlFlags, FlagNote, ForgottenExecutor } from "./records.ts";
 import { iso } from "./view_of.ts";
 
@@ -137,10 +138,15 @@ function override<K extends "capacity" | "label">(
 }
 
 function changed(flags: ControlFlags, change: Partial<ControlFlags>): FlagChange {
-  const before = Object.fromEntries(
-    Object.entries(flags).filter(([name]) => Object.hasOwn(change, name)),
-  );
-  return { kind: "changed", flags: { ...flags, ...change }, before, after: change };
+  const next = { ...flags, ...change };
+  const shown = (each: ControlFlags) => {
+    const { cordoned, drain } = flagsView(each);
+    return {
+      ...Object.hasOwn(change, "cordon") ? { cordoned } : {},
+      ...Object.hasOwn(change, "drain") ? { drain } : {},
+    };
+  };
+  return { kind: "changed", flags: next, before: shown(flags), after: shown(next) };
 }
 
 function refused(detail: string): FlagChange {

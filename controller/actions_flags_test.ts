@@ -20,11 +20,12 @@ Deno.test("changeFlags() cordons once, and a resume lifts it", () => {
   const cordon = { kind: "cordon", backend: "pod" } as const;
   const { flags, before, after } = changed(cordon);
   assert.deepEqual(flags, { ...NO_FLAGS, cordon: note });
-  assert.deepEqual([before, after], [{ cordon: null }, { cordon: note }]);
+  const shown = { ...note, at: "2027-01-15T08:00:00.000Z" };
+  assert.deepEqual([before, after], [{ cordoned: null }, { cordoned: shown }]);
   assert.match(refused(cordon, flags), /^Resume "pod" first: it was cordoned by "alice" at 2027-/);
   const resumed = changed({ kind: "resume", backend: "pod" }, flags);
   assert.deepEqual(resumed.flags, NO_FLAGS);
-  assert.deepEqual([resumed.before, resumed.after], [{ cordon: note }, { cordon: null }]);
+  assert.deepEqual([resumed.before, resumed.after], [{ cordoned: shown }, { cordoned: null }]);
   assert.match(refused({ kind: "resume", backend: "pod" }), /neither cordoned nor drained/);
 });
 

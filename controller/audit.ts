@@ -30,7 +30,13 @@ export function auditPage(stored: readonly StoredAudit[], query: AuditQuery): Pa
   if (Number.isNaN(before) || before < 0) {
     throw new RangeError(`Read cursor: "${query.cursor}" is none of ours`);
   }
-  const matching = stored.filter(({ entry }) => matches(entry, query));
+  // Told again by a leader that went on with it.
+  const first = new Set<string>();
+  const matching = stored.filter(({ entry }) => {
+    if (first.has(entry.id)) return false;
+    first.add(entry.id);
+    return matches(entry, query);
+  });
   const rest = matching.filter(({ seq }) => seq < before).toSorted((a, b) => b.seq - a.seq);
   const items = rest.slice(0, query.limit);
   const last = items.at(-1);

@@ -46,6 +46,11 @@ Deno.test("auditPage() selects by actor, action, target and result, without case
   assert.equal(auditPage(mixed, { ...all, actor: "al" }).total, 0);
 });
 
+Deno.test("auditPage() shows once what a later leader has told again", () => {
+  const again = [...stored, { seq: 90, entry: entry(3) }];
+  assert.equal(auditPage(again, { limit: 50, cursor: null }).total, 7);
+});
+
 Deno.test("auditPage() refuses a cursor that is none of ours", () => {
   assert.throws(() => auditPage(stored, { limit: 1, cursor: "x" }), RangeError);
 });

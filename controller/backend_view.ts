@@ -64,7 +64,8 @@ export function backendView(deps: BackendViewDeps, name: BackendName): BackendVi
   };
 }
 
-function noteView({ by, at, note }: FlagNote) {
+/** Who set a flag, when and why. */
+export function noteView({ by, at, note }: FlagNote) {
   return { by, at: iso(at), note };
 }
 

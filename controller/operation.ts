@@ -59,15 +59,20 @@ export interface OperationStore {
   remove(stored: StoredOperation, call: Call): Promise<void>;
 }
 
+/** In the order of lists. */
+export function newestFirst(operations: readonly Operation[]): readonly Operation[] {
+  return operations.toSorted((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
+}
+
 /**
- * A page of operations, newest first. The cursor is the start and the id of the last of the page
+ * A page of operations, which must be in the order of {@link newestFirst}. The cursor is the start and the id of the last of the page
  * before. Throws a `RangeError` when it is none of ours.
  */
 export function operationsPage(
-  newestFirst: readonly Operation[],
+  all: readonly Operation[],
   { target, state, cursor, limit }: OperationQuery,
 ): Page<OperationView> {
-  const matching = newestFirst.filter((each) =>
+  const matching = all.filter((each) =>
     (target === undefined || each.target.toLowerCase() === target.toLowerCase()) &&
     (state === undefined || each.state === state)
   );

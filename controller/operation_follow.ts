@@ -84,7 +84,7 @@ export function createFollow(deps: {
           const quiet = left === 0 && !deps.offered(backend);
           if (!quiet) quietSince = null;
           else if (clock.monotonic() - (quietSince ??= clock.monotonic()) >= QUIET_MS) {
-            return { kind: "ended", after: { drain: flag } };
+            return { kind: "ended", after: operation.after };
           }
           if (!late && flag.deadline !== null && clock.now() >= flag.deadline) {
             late = true;

@@ -1,6 +1,11 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
-import type { Operation, OperationStore, StoredOperation } from "./operation.ts";
+import {
+  newestFirst,
+  type Operation,
+  type OperationStore,
+  type StoredOperation,
+} from "./operation.ts";
 import { QueueError } from "./queue.ts";
 
 /** Called with each change; `old` is null for a new one. Must not throw. */
@@ -60,9 +65,7 @@ export function createOperations(deps: {
     return stored.operation;
   };
 
-  const list = () =>
-    [...known.values()].map(({ operation }) => operation)
-      .sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
+  const list = () => newestFirst([...known.values()].map(({ operation }) => operation));
 
   /** Best effort: what stays is removed after the next action. */
   const prune = async (signal: AbortSignal) => {

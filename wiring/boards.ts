@@ -1,12 +1,15 @@
+import { createAuditReader } from "../clients/nats/audit_log.ts";
+import type { NatsConnection } from "../clients/nats/connection.ts";
+import { createOperationStore } from "../clients/nats/operation_store.ts";
 import { type AuditLog, auditPage } from "../controller/audit.ts";
-import { createBoard } from "../controller/board.ts";
+import { type BoardSources, createBoard } from "../controller/board.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { StoredEntry } from "../controller/journal.ts";
 import { createLedger } from "../controller/ledger.ts";
 import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
 import type { BackendName } from "../controller/model/ids.ts";
 import type { AuditQuery } from "../controller/operating_views.ts";
-import { operationsPage, operationView } from "../controller/operation.ts";
+import { newestFirst, operationsPage, operationView } from "../controller/operation.ts";
 import type { Operations } from "../controller/operations.ts";
 import type { ReadEvents } from "../controller/history_pages.ts";
 import { createStandbyViews } from "../controller/standby_views.ts";
@@ -99,17 +102,41 @@ export async function readEvents(
 /** The pages of a process that does not lead: the servers, and what the events stream tells. */
 export function showStandby(
   around: Surroundings & {
-    readonly connections: Pick<Connections, "events">;
+    readonly connections: Pick<Connections, "events" | "nats">;
     readonly checks: HealthChecks;
   },
 ): Views {
+  const { clock, connections } = around;
   const read: ReadEvents = (query) => readEvents(around, query);
-  const base = emptyBoard({ ...around, readEvents: read });
+  const operating = readOperating(connections.nats, clock);
+  const base = emptyBoard({ ...around, readEvents: read, operating });
   return createStandbyViews(base, {
     readEvents: read,
     statistics: createPhaseStatistics(),
     clock: around.clock,
   });
+}
+
+/** What operators did, read from the servers: the leader alone has it in memory. */
+function readOperating(
+  nats: NatsConnection,
+  clock: Clock,
+): Pick<BoardSources, "audit" | "operation" | "operations"> {
+  const audit = createAuditReader(nats, { clock });
+  const store = createOperationStore(nats, { clock });
+  return {
+    audit: (query) => readAudit(audit, clock, query),
+    async operation(id) {
+      using patience = clock.timeout(READ_EVENTS_MS);
+      const stored = await store.get(id, patience);
+      return stored === undefined ? undefined : operationView(stored.operation);
+    },
+    async operations(query) {
+      using patience = clock.timeout(READ_EVENTS_MS);
+      const stored = await store.list(patience);
+      return operationsPage(newestFirst(stored.map(({ operation }) => operation)), query);
+    },
+  };
 }
 
 /** What there is to show before anything is known: the servers and, once it can be read, history. */
@@ -120,6 +147,7 @@ export function emptyBoard(deps: {
   readonly clock: Clock;
   readonly readEvents?: ReadEvents;
   readonly checks?: HealthChecks;
+  readonly operating?: Pick<BoardSources, "audit" | "operation" | "operations">;
 }): Views {
   const { config, clock, sources } = deps;
   const makePool = (name: BackendName) =>
@@ -138,6 +166,7 @@ export function emptyBoard(deps: {
     statistics: createPhaseStatistics(),
     clock,
     from: {
+      ...deps.operating,
       version: deps.version,
       profile: config.profile,
       enabled: enabledBackends(config),

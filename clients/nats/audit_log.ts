@@ -1,4 +1,5 @@
 import type { AuditEntry, AuditLog, StoredAudit } from "../../controller/audit.ts";
+import type { Call } from "../../controller/backend.ts";
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -74,19 +75,7 @@ export function createAuditLog(
       buffer.push(entry);
       wake.resolve();
     },
-    read: (call) =>
-      persist(clock, async () => {
-        const where = { stream: EVENTS_STREAM, subject: SUBJECT, limit: MOST_READ };
-        let newest: Stored[] = [];
-        for (let fromSequence = 1;;) {
-          const page = await readStored(connection, { ...where, fromSequence }, { ...call, clock });
-          newest = [...newest, ...page].slice(-MOST_READ);
-          const last = page.at(-1);
-          if (page.length < MOST_READ || last === undefined) break;
-          fromSequence = last.sequence + 1;
-        }
-        return newest.map(auditOf).filter((each) => each !== undefined);
-      }, call),
+    read: createAuditReader(connection, deps).read,
     flush,
     async [Symbol.asyncDispose]() {
       using timeout = clock.timeout(CLOSE_MS);
@@ -95,6 +84,26 @@ export function createAuditLog(
       await running;
     },
   };
+}
+
+/** Reads what the leader has stored, for whoever does not lead. */
+export function createAuditReader(
+  connection: NatsConnection,
+  { clock }: { readonly clock: Clock },
+): Pick<AuditLog, "read"> {
+  const readAll = async (call: Call) => {
+    const where = { stream: EVENTS_STREAM, subject: SUBJECT, limit: MOST_READ };
+    let newest: Stored[] = [];
+    for (let fromSequence = 1;;) {
+      const page = await readStored(connection, { ...where, fromSequence }, { ...call, clock });
+      newest = [...newest, ...page].slice(-MOST_READ);
+      const last = page.at(-1);
+      if (page.length < MOST_READ || last === undefined) break;
+      fromSequence = last.sequence + 1;
+    }
+    return newest.map(auditOf).filter((each) => each !== undefined);
+  };
+  return { read: (call) => persist(clock, () => readAll(call), call) };
 }
 
 function auditOf({ sequence, data }: Stored): StoredAudit | undefined {

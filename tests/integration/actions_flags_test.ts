@@ -89,7 +89,7 @@ Deno.test("act() refuses what does not fit, with how things stand, and the audit
   const again = await t.act({ kind: "cordon", ...POD }, { actor: BOB });
   assert.ok(again.kind === "conflict");
   assert.match(again.detail, /it was cordoned by "alice"/);
-  assert.partialDeepStrictEqual(again.current, { name: "pod", cordon: { by: "alice" } });
+  assert.partialDeepStrictEqual(again.current, { name: "pod", cordoned: { by: "alice" } });
   // Its row stays, too.
   assert.deepEqual([again.operation?.state, again.operation?.error], ["failed", again.detail]);
   const label = await t.act({ kind: "label", ...POD, value: "vm" });
@@ -113,8 +113,8 @@ Deno.test("act() refuses what does not fit, with how things stand, and the audit
     role: "operator",
     note: "a node is replaced",
     requestId: "request-1",
-    before: { cordon: null },
-    after: { cordon: { by: "alice" } },
+    before: { cordoned: null },
+    after: { cordoned: { by: "alice", at: "2027-01-15T08:00:00.000Z" } },
     error: null,
   });
 });
@@ -146,7 +146,7 @@ Deno.test("If-Match names the flags that the caller saw: 412 when they have chan
   const late = await t.act({ kind: "cordon", ...POD }, { ifMatch: seen });
   assert.ok(late.kind === "stale");
   const tag = t.actions.tagOf("pod") ?? assert.fail();
-  assert.partialDeepStrictEqual(late.current, { capacity: { value: 1 }, tag });
+  assert.partialDeepStrictEqual(late.current, { overrides: { capacity: { value: 1 } }, tag });
   // Jobs that come and go are no change of it.
   await t.world.submit(1);
   assert.equal(t.actions.tagOf("pod"), tag);
@@ -164,6 +164,22 @@ Deno.test("act() while NATS is away does nothing, says so, and does nothing late
   await t.world.clock.advance(60_000);
   assert.equal(t.engine.flags("pod").cordon, null);
   assert.equal((await t.act({ kind: "cordon", ...POD })).kind, "done");
+});
+
+Deno.test("step-down is done and told before this leader stops, once", async () => {
+  await using world = await createWorld({ capacity: 2 });
+  const controller = await world.start();
+  const told: string[] = [];
+  const operating = operate(world, controller.engine, { stepDown: (detail) => told.push(detail) });
+  world.onEnd(() => operating[Symbol.asyncDispose]());
+  const { state } = done(await operating.act({ kind: "step-down" }, { key: "k" }));
+  assert.deepEqual([state, told], ["done", []]);
+  assert.deepEqual(operating.audit.entries.map(({ action, target }) => [action, target]), [
+    ["step-down", "leader"],
+  ]);
+  done(await operating.act({ kind: "step-down" }, { key: "k" }));
+  await world.clock.advance(1_000);
+  assert.deepEqual(told, ["stepped down by alice: a node is replaced"]);
 });
 
 const BOB = { name: "bob", role: "operator" } as const;
