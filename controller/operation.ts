@@ -57,6 +57,8 @@ export interface OperationStore {
   list(call: Call): Promise<readonly StoredOperation[]>;
   /** Removes it unless it was written again. */
   remove(stored: StoredOperation, call: Call): Promise<void>;
+  /** Takes away what removals have left behind. */
+  sweep(call: Call): Promise<void>;
 }
 
 /** In the order of lists. */

@@ -43,6 +43,8 @@ export interface Operations {
 /** Ended operations that are kept, and for how long. */
 const KEEP = 500;
 const KEEP_MS = 7 * 86_400_000;
+/** So many are removed together: each removal is a write, and a look at all that are there. */
+const AT_ONCE = 50;
 const TRIES = 5;
 
 /** Makes {@link Operations} of which none is known yet. */
@@ -67,16 +69,19 @@ export function createOperations(deps: {
 
   const list = () => newestFirst([...known.values()].map(({ operation }) => operation));
 
-  /** Best effort: what stays is removed after the next action. */
+  /** Best effort, many at a time: what stays is removed after a later action. */
   const prune = async (signal: AbortSignal) => {
     const ended = list().filter(({ endedAt }) => endedAt !== null);
     const old = clock.now() - KEEP_MS;
+    const late = ended.filter(({ startedAt }) => startedAt < old).length;
+    if (ended.length < KEEP + AT_ONCE && late < AT_ONCE) return;
     for (const [place, { id, startedAt }] of ended.entries()) {
       const stored = known.get(id);
       if (stored === undefined || (place < KEEP && startedAt >= old)) continue;
       await store.remove(stored, { signal });
       known.delete(id);
     }
+    await store.sweep({ signal });
   };
 
   const reload = async (id: string, signal: AbortSignal) => {

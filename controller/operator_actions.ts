@@ -75,6 +75,7 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
   const logger = deps.logger.child({ component: "actions" });
   const tasks = createTaskGroup(logger);
   const turns = new Map<string, Promise<void>>();
+  let starting: Promise<void> = Promise.resolve();
   /** Outcomes of operations that were begun: those have told of it themselves. */
   const told = new WeakSet<ActionOutcome>();
 
@@ -244,6 +245,8 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
     const operation = firstOf(action, request, clock.now());
     try {
       deps.guard();
+      // What an earlier leader has begun comes first.
+      await abortable(starting, signal);
       const target = turnOf(action, operations);
       return await inTurn(target, () => take(operation, request, signal), signal);
     } catch (error) {
@@ -254,6 +257,19 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
         throw error;
       }
       return { kind: "unavailable", detail: UNANSWERED } as const;
+    }
+  };
+
+  const start = async (signal: AbortSignal) => {
+    for (const backend of deps.enabled) {
+      await settleOverrides({ ...deps, audit }, backend, signal);
+    }
+    // Newest first: an undo that was cut short ends its drain.
+    for (const { id } of await operations.load(signal)) {
+      const operation = operations.get(id);
+      if (operation?.state !== "running") continue;
+      const taken = carryOut(operation);
+      if (writesFlags(operation.action)) await abortable(taken, signal);
     }
   };
 
@@ -277,18 +293,9 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
     },
     tagOf: check.tagOf,
     refused: refuse,
-    async start(signal) {
-      for (const backend of deps.enabled) {
-        await settleOverrides({ ...deps, audit }, backend, signal);
-      }
-      const running = await operations.load(signal);
-      // Newest first: an undo that was cut short ends its drain.
-      for (const { id } of running) {
-        const operation = operations.get(id);
-        if (operation?.state !== "running") continue;
-        const taken = carryOut(operation);
-        if (writesFlags(operation.action)) await abortable(taken, signal);
-      }
+    start(signal) {
+      starting = start(signal);
+      return starting;
     },
     [Symbol.asyncDispose]: () => tasks[Symbol.asyncDispose](),
   };

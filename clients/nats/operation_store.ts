@@ -35,8 +35,8 @@ export function createOperationStore(
     },
     async remove({ operation, revision }, call) {
       await bucket.remove(PREFIX + operation.id, revision, call);
-      await bucket.sweep(`${PREFIX}*`, call);
     },
+    sweep: (call) => bucket.sweep(`${PREFIX}*`, call),
   };
 }
 

@@ -52,6 +52,7 @@ export function createFakeOperationStore(): FakeOperationStore {
       await reach(call);
       if (stored.get(id)?.revision === over) stored.delete(id);
     },
+    sweep: reach,
   };
 }
 
