@@ -60,7 +60,11 @@ function Overview({ bars }: { bars: readonly Bar[] }) {
             height="28"
             class={segment(bar)}
           >
-            <title>{`${inert(bar.phase.name, 60)} · ${duration(lang, bar.ms)}`}</title>
+            <title>
+              {`${inert(lang.dict.phases[bar.phase.name] ?? bar.phase.name, 80)} · ${
+                duration(lang, bar.ms)
+              }`}
+            </title>
           </rect>
         );
       })}
@@ -91,7 +95,9 @@ function Phases({ bars }: { bars: readonly Bar[] }) {
         {bars.map((bar) => (
           <tr key={bar.index}>
             <th scope="row">
-              <Outside text={bar.phase.name} max={80} />
+              <span title={inert(bar.phase.name, 60)}>
+                <Outside text={lang.dict.phases[bar.phase.name] ?? bar.phase.name} max={80} />
+              </span>
             </th>
             <td class="phase-start">
               <At at={bar.phase.startedAt} millis />

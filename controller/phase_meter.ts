@@ -10,7 +10,13 @@ export function measurePhases(
   signal: AbortSignal,
 ): void {
   const measured = new WeakSet<Entry>();
+  const started = new WeakSet<Entry>();
   ledger.subscribe((entry) => {
+    if (entry.state.kind === "claimed" && !entry.restored && !started.has(entry)) {
+      started.add(entry);
+      const ms = Math.max(0, entry.stateSince - entry.createdAt);
+      to.statistics.add(entry.info.backend, "to_start", ms);
+    }
     // One that an earlier process began has only its last phases here.
     if (entry.state.kind !== "cleaned" || entry.restored || measured.has(entry)) return;
     measured.add(entry);
@@ -21,7 +27,5 @@ export function measurePhases(
       to.statistics.add(backend, span.name, ms);
       to.recorder.phase(backend, span.name, ms / 1_000);
     }
-    const claimed = entry.journal.find((e) => e.event === "runner_claimed");
-    if (claimed !== undefined) to.statistics.add(backend, "to_start", claimed.at - entry.createdAt);
   }, signal);
 }

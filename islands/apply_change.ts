@@ -49,8 +49,11 @@ function applyJob(board: Board, old: AssignmentView | null, job: AssignmentView 
   if (to !== null && job !== null) {
     next = edit(next, to, from === to ? 0 : 1, (items) => place(next, to, items, job));
   }
-  if (old !== null && old.position !== null && (job === null || job.position === null)) {
-    next = moveUp(next, old.backend, old.position);
+  // The stream tells no places: the one that was drawn is the one that comes free.
+  const drawn = board.waiting.items.find((item) => item.id === id)?.position ?? null;
+  const left = drawn ?? old?.position ?? null;
+  if (old?.state === "stored" && left !== null && job?.state !== "stored") {
+    next = moveUp(next, old.backend, left);
   }
   return next;
 }
@@ -78,12 +81,32 @@ function place(
   job: AssignmentView,
 ): readonly AssignmentView[] {
   const index = items.findIndex((item) => item.id === job.id);
-  if (index >= 0) return items.map((item, i) => i === index ? job : item).sort(compareIn(name));
+  if (index >= 0) {
+    const position = job.position ??
+      (job.state === "stored" ? items[index]?.position ?? null : null);
+    return items.map((item, i) => i === index ? { ...job, position } : item)
+      .sort(compareIn(name));
+  }
   // A later page of a list keeps its rows: new ones belong to another page.
   if (!board.first) return items;
   // A list that was read on for scrolling stays as long as it is.
   const most = Math.max(ROWS[name], items.length);
-  return [...items, job].sort(compareIn(name)).slice(0, most);
+  return numbered(board, [...items, job].sort(compareIn(name))).slice(0, most);
+}
+
+/**
+ * The stream tells no places: of a list that begins with the first in the queue they can be counted. A
+ * filter by repository hides others that wait.
+ */
+function numbered(board: Board, items: readonly AssignmentView[]): readonly AssignmentView[] {
+  if (board.filters.repository !== null) return items;
+  const places = new Map<string, number>();
+  return items.map((item) => {
+    if (item.state !== "stored") return item;
+    const position = item.position ?? (places.get(item.backend) ?? 0) + 1;
+    places.set(item.backend, position);
+    return item.position === null ? { ...item, position } : item;
+  });
 }
 
 /** Somebody left the queue: everyone behind is one nearer. */

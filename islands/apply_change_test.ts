@@ -133,3 +133,20 @@ function boardOf(waiting: readonly AssignmentView[]): Board {
     notices: [],
   };
 }
+
+Deno.test("applyChange() numbers those that wait, although the stream tells no places", async () => {
+  const { views, load } = setup({ jobs: [] });
+  let board = await load();
+  const apply = (change: Change) => board = applyChange(board, change, AT);
+  views.subscribe(apply, new AbortController().signal);
+  const places = () => board.waiting.items.map(({ taskId, position }) => [taskId, position]);
+  for (const [index, task] of [1, 2, 3].entries()) {
+    views.put({ task, state: "stored", age: 30 - index });
+  }
+  views.put({ task: 4, state: "stored", age: 1, backend: "vm" });
+  assert.deepEqual(places(), [["1", 1], ["2", 2], ["3", 3], ["4", 1]]);
+  views.put({ task: 2, state: "stored", age: 29, reason: ["awaiting_slot", "still"] });
+  assert.deepEqual(places()[1], ["2", 2], "another reason, the same place");
+  views.put({ task: 1, state: "admitted", age: 30 });
+  assert.deepEqual(places(), [["1", null], ["2", 1], ["3", 2], ["4", 1]]);
+});

@@ -19,6 +19,8 @@ export interface OperatingDict {
     badCursor: string;
     unavailable: string;
   };
+  /** Names of phases; what is not here is shown by its own name. */
+  phases: Readonly<Record<string, string>>;
   executors: {
     empty: string;
     name: string;

@@ -20,6 +20,20 @@ export const enOperating: OperatingDict = {
     unavailable:
       "This list cannot be read now: the server that keeps it does not answer. Reload in a moment.",
   },
+  phases: {
+    queued: "stored, until delivered",
+    admission: "delivered, until admitted",
+    create: "admitted, until executor created",
+    identity: "executor created, until identity bound",
+    schedule: "executor created, until scheduled",
+    image: "scheduled, until image ready",
+    boot: "identity bound, until first call over mTLS",
+    start: "identity bound, until task handed over",
+    ask: "first call, until task handed over",
+    hand_over: "task handed over, until runner holds it",
+    run: "running, until final state accepted",
+    clean_up: "final state accepted, until cleaned",
+  },
   executors: {
     empty: "No executor exists. One is made for each job that gets a slot.",
     name: "Executor",
