@@ -2,6 +2,7 @@ import type { Action } from "../../controller/action_kinds.ts";
 import type { ActionOutcome, ActionRequest } from "../../controller/actions.ts";
 import type { Engine } from "../../controller/engine.ts";
 import type { BackendName } from "../../controller/model/ids.ts";
+import type { FlagStore } from "../../controller/records.ts";
 import { createOperations, type Operations } from "../../controller/operations.ts";
 import { createOperatorActions, type OperatorActions } from "../../controller/operator_actions.ts";
 import { silentLogger } from "../../lib/logger.ts";
@@ -36,6 +37,8 @@ export interface OperateOptions {
   readonly vmLabel?: string;
   readonly stepDown?: (detail: string) => void;
   readonly guard?: () => void;
+  /** In place of the world's own. */
+  readonly flags?: FlagStore;
 }
 
 /** Gives operators' actions to a controller of the world. */
@@ -47,7 +50,7 @@ export function operate(world: World, engine: Engine, options: OperateOptions = 
   let refreshes = 0;
   const actions = createOperatorActions({
     engine,
-    flags: world.store.flags,
+    flags: options.flags ?? world.store.flags,
     operations,
     audit,
     clock: world.clock,
