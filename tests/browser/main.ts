@@ -6,7 +6,9 @@ import type { Browser } from "playwright-core";
 import { actions } from "./actions_part.ts";
 import { inspect, LIGHT, lookAt, LOOKS } from "./looks.ts";
 import { many } from "./many_part.ts";
+import { manyReal } from "./many_real_part.ts";
 import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
+import { real } from "./real_part.ts";
 import { check, finish, openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
 const folder = Deno.args[0] ?? await Deno.makeTempDir({ prefix: "pages-" });
@@ -27,6 +29,8 @@ await using browser = await startBrowser();
 await states(browser);
 await disconnect(browser);
 await many(browser, folder);
+await real(browser, folder);
+await manyReal(browser, folder);
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
 
