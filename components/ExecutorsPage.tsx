@@ -172,7 +172,7 @@ function Row({ row, may }: { row: ExecutorRow; may: boolean }) {
         {row.assignmentId === null || !may
           ? null
           : (
-            <a class="small" href={`/assignments/${row.assignmentId}/release`}>
+            <a class="small block" href={`/assignments/${row.assignmentId}/release`}>
               {acting.release}
             </a>
           )}

@@ -117,8 +117,8 @@ export const enOperating: OperatingDict = {
   canary: {
     declared: "Declared at Gitea",
     withdrawn: "nothing: the label is withdrawn",
-    since: "since",
-    configured: "Configured (VM_RUNNER_LABEL)",
+    since: "Since",
+    configured: "VM_RUNNER_LABEL",
     disabled: "No vm backend runs here: set COMPONENTS to have vm-worker in it.",
     production: "production",
     canary: "canary",

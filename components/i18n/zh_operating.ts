@@ -112,7 +112,7 @@ export const zhOperating: OperatingDict = {
     declared: "在 Gitea 声明",
     withdrawn: "无：标签已撤回",
     since: "始于",
-    configured: "配置值 (VM_RUNNER_LABEL)",
+    configured: "VM_RUNNER_LABEL",
     disabled: "此处没有运行 vm 后端：请在 COMPONENTS 中加入 vm-worker。",
     production: "生产",
     canary: "金丝雀",

@@ -12,12 +12,14 @@ export interface Look {
   readonly open?: string;
 }
 
-/** A desk and a telephone, light and dark. */
+/** A desk. */
 export const WIDE = { viewport: { width: 1280, height: 900 } };
+/** A telephone. */
 export const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
+/** A desk by day. */
 export const LIGHT = { ...WIDE, colorScheme: "light" } as const;
-export const DARK = { ...WIDE, colorScheme: "dark" } as const;
-export const CHINESE = { ...LIGHT, locale: "zh-CN" } as const;
+const DARK = { ...WIDE, colorScheme: "dark" } as const;
+const CHINESE = { ...LIGHT, locale: "zh-CN" } as const;
 const SMALL = { ...PHONE, colorScheme: "light" } as const;
 const SMALL_DARK_CHINESE = { ...PHONE, colorScheme: "dark", locale: "zh-CN" } as const;
 /** 1280 pixels at 200 %. */
