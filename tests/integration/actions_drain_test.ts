@@ -168,6 +168,58 @@ Deno.test("a drain goes on after the controller was killed in the middle of it, 
   world.assertClean();
 });
 
+Deno.test("a drain is not done before its backend is recovered, though nothing is known of it", async () => {
+  await using t = await busy();
+  const { world, operating, controller } = t;
+  const drain = done(await operating.act(DRAIN));
+  controller.kill();
+  await operating[Symbol.asyncDispose]();
+  world.pod.faults.failing.set("list", "unavailable");
+  const second = await world.start();
+  const next = begin(world, second, { store: operating.store, audit: operating.audit });
+  const started = next.actions.start(new AbortController().signal);
+  await world.clock.advance(20_000);
+  await started;
+  const now = () => next.operations.get(drain.id) ?? assert.fail();
+  assert.deepEqual([now().state, now().progress], ["running", { done: 0, total: 15 }]);
+  world.pod.faults.failing.clear();
+  await world.until("the end", () => now().state === "done", 400_000);
+  world.assertClean();
+});
+
+Deno.test("an operation that was cut short is not carried out over a later one", async () => {
+  await using t = await busy();
+  const { world, operating, controller } = t;
+  const cordon = done(await operating.act({ kind: "cordon", backend: "pod" }));
+  const later = operating.operations.get(cordon.id) ?? assert.fail();
+  controller.kill();
+  await operating[Symbol.asyncDispose]();
+  const old = {
+    ...later,
+    id: "op-old",
+    action: { kind: "resume", backend: "pod" } as const,
+    state: "running",
+    endedAt: null,
+    startedAt: later.startedAt - 1,
+  } as const;
+  await operating.store.create(old, { signal: new AbortController().signal });
+  const second = await world.start();
+  const next = begin(world, second, { store: operating.store, audit: operating.audit });
+  const started = next.actions.start(new AbortController().signal);
+  await world.clock.advance(1_000);
+  await started;
+  assert.notEqual(second.engine.flags("pod").cordon, null);
+  const { state, error } = next.operations.get("op-old") ?? assert.fail();
+  assert.deepEqual([state, error], [
+    "failed",
+    `A later operation, "${cordon.id}", has changed "pod"`,
+  ]);
+  assert.deepEqual(next.audit.entries.map(({ action, result }) => `${action} ${result}`), [
+    "cordon done",
+    "resume failed",
+  ]);
+});
+
 for (const step of ["written", "begun"] as const) {
   Deno.test(`an undo that was cut short after it was ${step} is carried out by the next leader`, async () => {
     await using t = await busy();

@@ -166,8 +166,10 @@ Deno.test("one that was forgotten does not come back at recovery, and is deleted
   const running = () => controller.engine.ledger.get(world.id(1))?.state.kind === "running";
   await world.until("running", running);
   world.pod.faults.failing.set("delete", "unavailable");
-  done(await release(world, operating, "forget"));
+  const { id } = done(await release(world, operating, "forget"));
   await world.until("Gitea's end", () => resultOf(world, 1) === Result.FAILURE, 5_000);
+  const ended = () => operating.operations.get(id)?.state === "done";
+  await world.until("the operation's end", ended, 5_000);
   controller.kill();
   await operating[Symbol.asyncDispose]();
   const second = await world.start();
@@ -184,6 +186,28 @@ Deno.test("one that was forgotten does not come back at recovery, and is deleted
   await world.cleaned(1, 60_000);
   await world.cleaned(2, 60_000);
   assert.equal(world.runs.get("1"), 1);
+  world.assertClean();
+});
+
+Deno.test("one that was forgotten after its end is deleted at once by the next leader", async () => {
+  await using t = await setup();
+  const { world, controller, operating } = t;
+  world.plan = () => ({ fate: "lingers" });
+  await world.submit(1);
+  const kind = () => controller.engine.ledger.get(world.id(1))?.state.kind;
+  await world.until("its end", () => kind() === "terminal");
+  world.pod.faults.failing.set("delete", "unavailable");
+  const { id } = done(await release(world, operating, "forget"));
+  await world.until("the operation", () => operating.operations.get(id)?.state === "done", 5_000);
+  assert.deepEqual([...controller.engine.pools.pod.holders()], []);
+  controller.kill();
+  await operating[Symbol.asyncDispose]();
+  world.pod.faults.failing.clear();
+  const second = await world.start();
+  await world.clock.advance(2_000);
+  assert.deepEqual([...second.engine.pools.pod.holders()], []);
+  assert.ok(!world.pod.executors.has(world.executor(1)));
+  assert.equal(resultOf(world, 1), Result.SUCCESS, "its end stays as it was");
   world.assertClean();
 });
 
