@@ -32,23 +32,39 @@ export interface Fault {
   run(world: World, dose: Dose): Promise<Done>;
 }
 
-interface Done {
+/** What a fault did. */
+export interface Done {
   readonly note: string;
   readonly killed?: readonly string[];
 }
 
-const ALL: readonly Lane[] = ["steady", "killed", "real"];
+const ALL: readonly Lane[] = ["steady", "killed", "real", "pods"];
 const LIGHT: readonly Lane[] = ["steady", "killed"];
-const done = (note: string): Done => ({ note });
-const lasting = (ms: number) => systemClock.sleep(ms);
-const chance = ({ seed }: Dose): Random => createRandom(seed);
-const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+/** A {@link Done} without victims. */
+export function done(note: string): Done {
+  return { note };
+}
+
+/** Waits. */
+export function lasting(ms: number): Promise<void> {
+  return systemClock.sleep(ms);
+}
+
+/** Chance of one fault. */
+export function chance({ seed }: Dose): Random {
+  return createRandom(seed);
+}
+
+/** For people. */
+export function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
 
 /** Every fault there is. Later peers add theirs here. */
 export const FAULTS: readonly Fault[] = [
   {
     name: "controller killed",
-    lanes: ["killed", "real"],
+    lanes: ["killed", "real", "pods"],
     weight: 5,
     losesHandOuts: true,
     async run(world) {
@@ -199,16 +215,14 @@ export const FAULTS: readonly Fault[] = [
   },
 ];
 
-/** Names of the faults of a lane. */
+/** The faults of a lane of processes on this machine. */
 export function faultsOf(lane: Lane): readonly Fault[] {
   return FAULTS.filter(({ lanes }) => lanes.includes(lane));
 }
 
-/** The same names, each as often as its weight: what a schedule picks from. */
-export function weighedNames(lane: Lane): readonly string[] {
-  return faultsOf(lane).flatMap(({ name, weight = 1 }) =>
-    Array.from({ length: weight }, () => name)
-  );
+/** Names of faults, each as often as its weight: what a schedule picks from. */
+export function weighedNames(faults: readonly Pick<Fault, "name" | "weight">[]): readonly string[] {
+  return faults.flatMap(({ name, weight = 1 }) => Array.from({ length: weight }, () => name));
 }
 
 type Switch = { [K in keyof Faults]: Faults[K] extends boolean ? K : never }[keyof Faults];
@@ -240,7 +254,7 @@ function counted(name: string, key: Counter): Fault {
 }
 
 /** SIGSTOP for that long; negative numbers are process groups. */
-async function stopped(pids: readonly number[], ms: number): Promise<void> {
+export async function stopped(pids: readonly number[], ms: number): Promise<void> {
   for (const pid of pids) signalProcess(pid, "SIGSTOP");
   try {
     await lasting(ms);
@@ -258,8 +272,9 @@ async function killSome(
   world: World,
   dose: Dose & { readonly who: "gate" | "runner" },
 ): Promise<Done> {
-  const { light, place } = world;
+  const { light, place, pods } = world;
   const random = chance(dose);
+  if (pods !== null) return await pods.kill(dose.who, { count: dose.count, random });
   if (light !== null) {
     const before = light.host.kills.length;
     const victims = some(light.host.running(), dose.count, random);
@@ -293,7 +308,8 @@ async function runnerBelow(gate: number): Promise<number | undefined> {
   return undefined;
 }
 
-function some<T>(items: readonly T[], count: number, random: Random): T[] {
+/** So many of them, by chance. */
+export function some<T>(items: readonly T[], count: number, random: Random): T[] {
   const left = [...items];
   const chosen: T[] = [];
   while (left.length > 0 && chosen.length < count) {

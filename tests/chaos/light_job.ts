@@ -27,7 +27,7 @@ const STEPS = 3;
 export async function runLightJob(rpc: RunnerRpc, signal: AbortSignal): Promise<void> {
   const task = await fetchTask(rpc, signal);
   const { file, rows, ms, fails } = workOf(task);
-  const write = (line: string) => Deno.writeTextFileSync(file, `${line}\n`, { append: true });
+  const write = (line: string) => writeOutside(file, line);
   let sent = 0;
   const started = Date.now();
   const half = rows / 2;
@@ -70,7 +70,7 @@ export async function runLightJob(rpc: RunnerRpc, signal: AbortSignal): Promise<
   };
 
   await report(Result.UNSPECIFIED, 0);
-  write("begin");
+  await write("begin");
   await print(half, false);
   const until = performance.now() + ms;
   let told = await report(Result.UNSPECIFIED, 1);
@@ -83,9 +83,17 @@ export async function runLightJob(rpc: RunnerRpc, signal: AbortSignal): Promise<
     await report(Result.CANCELLED, 1);
     return;
   }
-  write("end");
+  await write("end");
   await print(rows, true);
   await report(fails ? Result.FAILURE : Result.SUCCESS, fails ? 2 : STEPS);
+}
+
+/** Whoever shares no files with the oracle writes over HTTP. */
+async function writeOutside(file: string, line: string): Promise<void> {
+  if (!file.startsWith("http:")) return Deno.writeTextFileSync(file, `${line}\n`, { append: true });
+  const response = await fetch(file, { method: "POST", body: line });
+  await response.body?.cancel();
+  if (!response.ok) throw new Error(`Write "${line}" to "${file}": ${response.status}`);
 }
 
 async function fetchTask(rpc: RunnerRpc, signal: AbortSignal): Promise<Task> {

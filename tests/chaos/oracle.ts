@@ -54,7 +54,7 @@ export async function judgeJob(
   job: PlayedJob,
   options: { readonly happened: readonly Happened[]; readonly forgotten: boolean },
 ): Promise<Verdict> {
-  const { forge, light } = world;
+  const { forge, light, pods } = world;
   const { plan, id } = job;
   const { ends, cancelled } = forge.seen(id);
   const [result] = ends;
@@ -72,7 +72,8 @@ export async function judgeJob(
   const count = (word: string) => lines.filter((line) => line === word).length;
   const begins = count("begin");
   if (begins > 1 || count("end") > 1) throw bad(`doubled: it wrote ${lines.join(", ")}`);
-  const handed = light?.host.handed(assignmentOf(world, job)) ?? 0;
+  const assignment = assignmentOf(world, job);
+  const handed = await pods?.handed(assignment) ?? light?.host.handed(assignment) ?? 0;
   if (handed > 1) throw bad(`doubled: ${handed} executors were handed it`);
   if (options.forgotten) {
     if (result === "failure" && begins === 0) return { kind: "forgotten" };
@@ -135,6 +136,8 @@ async function whatIsLeft(world: World): Promise<string> {
     const { size } = world.light.host;
     if (size > 0) return `${size} executors`;
   }
+  const onCluster = await world.pods?.left() ?? "";
+  if (onCluster !== "") return onCluster;
   const folders = await executorFolders(world.place.runtimeDir);
   if (folders.length > 0) return `the folders ${folders.join(", ")}`;
   const processes = (await world.place.processes()).filter(({ command }) =>

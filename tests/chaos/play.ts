@@ -1,6 +1,6 @@
 import { systemClock } from "../../lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Fault, faultsOf, type Happened } from "./faults.ts";
+import type { Fault, Happened } from "./faults.ts";
 import { isForgotten, judgeJob, nothingLeft, type PlayedJob, type Verdict } from "./oracle.ts";
 import type { PlannedFault, Round } from "./schedule.ts";
 import type { World } from "./world.ts";
@@ -42,7 +42,7 @@ export async function playRound(
   const complaints: string[] = [];
   const progress = createProgress(world, jobs);
 
-  const byName = new Map(faultsOf(round.lane).map((fault) => [fault.name, fault]));
+  const byName = new Map(world.faults.map((fault) => [fault.name, fault]));
   const faults = round.faults.map(async (plan) => {
     const fault = byName.get(plan.name);
     if (fault === undefined) throw new Error(`Play a fault: there is no "${plan.name}"`);
@@ -75,6 +75,7 @@ export async function playRound(
       (error: unknown) => complaints.push(error instanceof Error ? error.message : String(error)),
     );
   }
+  if (world.pods !== null) complaints.push(...await world.pods.complaints());
   complaints.push(...world.watch.complaints.map((who) => `${who} without a reason`));
   const endedAt = jobs.flatMap(({ id }) => world.forge.seen(id).endedAt ?? []);
   return { verdicts, complaints, happened, endedAt, seconds, cleanSeconds };
@@ -87,14 +88,15 @@ async function runFault(world: World, fault: Fault, plan: PlannedFault): Promise
   return { name, from, to: performance.now(), losesHandOuts, killed, note };
 }
 
-/** Who replaces the controller must not do so twice at once. */
+/** Who replaces the controller, or the API server, must not do so twice at once. */
 const turns = (() => {
-  let last: Promise<unknown> = Promise.resolve();
+  const last = new Map<string, Promise<unknown>>();
   return {
     run<T>({ name }: Fault, operation: () => Promise<T>): Promise<T> {
-      if (!name.startsWith("controller")) return operation();
-      const mine = last.then(operation, operation);
-      last = mine;
+      const whose = ["controller", "kube-apiserver"].find((one) => name.startsWith(one));
+      if (whose === undefined) return operation();
+      const mine = (last.get(whose) ?? Promise.resolve()).then(operation, operation);
+      last.set(whose, mine);
       return mine;
     },
   };

@@ -1,14 +1,14 @@
 import type { Report } from "../e2e/report.ts";
 import type { Diary } from "./diary.ts";
-import { weighedNames } from "./faults.ts";
+import { type Fault, faultsOf, weighedNames } from "./faults.ts";
 import { compareQuarters } from "./memory.ts";
 import { type Played, playRound } from "./play.ts";
 import { jobsOfRound, type Lane, planRound, type Round } from "./schedule.ts";
-import { openWorld, type World } from "./world.ts";
+import { type LocalLane, openWorld, type World } from "./world.ts";
 
-const SHARES: Readonly<Record<Lane, number>> = { steady: 0.55, killed: 0.35, real: 0.1 };
+const SHARES: Readonly<Record<LocalLane, number>> = { steady: 0.55, killed: 0.35, real: 0.1 };
 /** What {@link playChaos} plays. */
-export const LANES: readonly Lane[] = ["steady", "killed", "real"];
+export const LANES: readonly LocalLane[] = ["steady", "killed", "real"];
 /** Issue of the whole exercise: what a job leaves behind in the controller must not add up. */
 const MOST_GROWTH = 0.1;
 /** Fewer say nothing about memory. */
@@ -22,7 +22,7 @@ export interface ChaosOptions {
   /** Where an interruption finds what it has to close. */
   readonly interrupted: Interrupted;
   /** One round alone, by its number in its lane. */
-  readonly round?: { readonly lane: Lane; readonly number: number };
+  readonly round?: { readonly lane: LocalLane; readonly number: number };
 }
 
 /** What closes the worlds that are open, so that nothing goes on running. */
@@ -35,11 +35,11 @@ export type Interrupted = Set<() => Promise<void>>;
 export async function playChaos(diary: Diary, options: ChaosOptions): Promise<boolean> {
   const { round } = options;
   if (round !== undefined) {
-    return await playLane(diary, { ...options, lane: round.lane, numbers: [round.number] });
+    return await playLane(diary, { ...options, ...local(round.lane), numbers: [round.number] });
   }
-  const play = (lane: Lane) => {
+  const play = (lane: LocalLane) => {
     const numbers = roundsOf(lane, diary.plan.jobs * SHARES[lane]);
-    return playLane(diary, { ...options, lane, numbers });
+    return playLane(diary, { ...options, ...local(lane), numbers });
   };
   // Two at a time: much of a round is waiting for what has been killed.
   const [steady, others] = await Promise.all([
@@ -47,6 +47,10 @@ export async function playChaos(diary: Diary, options: ChaosOptions): Promise<bo
     play("killed").then(async (whole) => await play("real") && whole),
   ]);
   return steady && others;
+}
+
+function local(lane: LocalLane): Pick<LaneOptions, "lane" | "faults" | "open"> {
+  return { lane, faults: faultsOf(lane), open: () => openWorld(lane) };
 }
 
 /** The sums of a diary in one line. */
@@ -60,7 +64,7 @@ export function sumsOf({ entries }: Diary): string {
 }
 
 /** Numbers of the rounds that bring at least so many jobs. */
-function roundsOf(lane: Lane, jobs: number): number[] {
+export function roundsOf(lane: Lane, jobs: number): number[] {
   const numbers: number[] = [];
   for (let left = jobs, next = 1; left > 0; next++) {
     numbers.push(next);
@@ -69,13 +73,17 @@ function roundsOf(lane: Lane, jobs: number): number[] {
   return numbers;
 }
 
-interface LaneOptions extends ChaosOptions {
+/** How {@link playLane} plays. */
+export interface LaneOptions extends Omit<ChaosOptions, "round"> {
   readonly lane: Lane;
   readonly numbers: readonly number[];
+  /** What a schedule picks from: those of the world. */
+  readonly faults: readonly Pick<Fault, "name" | "weight">[];
+  open(): Promise<World>;
 }
 
 /** Plays what has not been played of a lane, in one world while it is good; false when time is over. */
-async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
+export async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
   const { lane, report } = options;
   const { seed } = diary.plan;
   let world: World | undefined;
@@ -91,10 +99,10 @@ async function playLane(diary: Diary, options: LaneOptions): Promise<boolean> {
     for (const number of options.numbers) {
       if (diary.entries.some((entry) => entry.lane === lane && entry.number === number)) continue;
       if (performance.now() > options.until) return false;
-      const round = planRound(seed, { lane, number, faults: weighedNames(lane) });
+      const round = planRound(seed, { lane, number, faults: weighedNames(options.faults) });
       await diary.begins(round);
       const good = await report.check(`${lane} ${number}`, async () => {
-        world ??= await openWorld(lane);
+        world ??= await options.open();
         return await playOne(world, round, { diary, marks });
       });
       jobs += round.jobs.length;

@@ -3,9 +3,10 @@ import { createRandom, type Random } from "./random.ts";
 /**
  * What a world is made of. `steady`: light executors, and a controller that lives through everything,
  * so that its memory can be watched. `killed`: the same, and the controller is killed as well. `real`:
- * `main.ts` alone with its process executors, real gates and runners.
+ * `main.ts` alone with its process executors, real gates and runners. `pods`: `main.ts` with Pods of a
+ * real cluster, in which light gates run (`tests/kubernetes/chaos.ts`).
  */
-export type Lane = "steady" | "killed" | "real";
+export type Lane = "steady" | "killed" | "real" | "pods";
 
 /** What one job does. */
 export interface JobPlan {
@@ -45,10 +46,10 @@ export interface Round {
   readonly faults: readonly PlannedFault[];
 }
 
-const MOST_JOBS: Readonly<Record<Lane, number>> = { steady: 250, killed: 250, real: 40 };
-const FIRST_JOBS: Readonly<Record<Lane, number>> = { steady: 30, killed: 30, real: 15 };
+const MOST_JOBS: Readonly<Record<Lane, number>> = { steady: 250, killed: 250, real: 40, pods: 80 };
+const FIRST_JOBS: Readonly<Record<Lane, number>> = { steady: 30, killed: 30, real: 15, pods: 20 };
 /** One fault for so many jobs. */
-const JOBS_PER_FAULT: Readonly<Record<Lane, number>> = { steady: 15, killed: 15, real: 5 };
+const JOBS_PER_FAULT: Readonly<Record<Lane, number>> = { steady: 15, killed: 15, real: 5, pods: 5 };
 const GROWTH = 1.5;
 
 /**

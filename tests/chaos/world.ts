@@ -8,11 +8,16 @@ import {
 import { eventually } from "../support/eventually.ts";
 import { type CutProxy, startCutProxy } from "./cut_proxy.ts";
 import { type ExecutorHost, startExecutorHost } from "./executor_host.ts";
+import { type Done, type Fault, faultsOf } from "./faults.ts";
 import { type ChaosForge, openForge } from "./forge.ts";
 import { natsPort, type NatsView, openNatsView } from "./nats_view.ts";
 import { openOutside, type Outside } from "./outside.ts";
+import type { Random } from "./random.ts";
 import type { Lane } from "./schedule.ts";
 import { startWatch, type Watch } from "./watch.ts";
+
+/** Lanes that need nothing but this machine. */
+export type LocalLane = Exclude<Lane, "pods">;
 
 /** What only a world of light executors has. */
 export interface LightParts {
@@ -20,14 +25,33 @@ export interface LightParts {
   readonly natsProxy: CutProxy;
 }
 
+/** What only a world has whose executors are Pods. */
+export interface PodParts {
+  /** How many executors were handed the task of that assignment, ever. */
+  handed(assignment: string): Promise<number>;
+  /** Kills some of those that run. */
+  kill(
+    who: "gate" | "runner",
+    options: { readonly count: number; readonly random: Random },
+  ): Promise<Done>;
+  /** Pods and identity entries that are there; empty without any. */
+  left(): Promise<string>;
+  /** What is wrong with what was made on the cluster since the last call. */
+  complaints(): Promise<readonly string[]>;
+}
+
 /** One controller with its own servers, a forge, and places to interfere. */
 export interface World extends AsyncDisposable {
   readonly lane: Lane;
+  /** What can befall it. */
+  readonly faults: readonly Fault[];
   readonly forge: ChaosForge;
   readonly outside: Outside;
   readonly place: ControllerPlace;
-  /** Null in the lane of real gates. */
+  /** Null in the lanes without an executor host. */
   readonly light: LightParts | null;
+  /** Null in the lanes without a cluster. */
+  readonly pods: PodParts | null;
   readonly watch: Watch;
   readonly nats: NatsView;
   /** Of the controller that runs now; null while there is none. */
@@ -42,14 +66,14 @@ export interface World extends AsyncDisposable {
   log(): Promise<string>;
 }
 
-const CAPACITY: Readonly<Record<Lane, number>> = { steady: 12, killed: 12, real: 4 };
+const CAPACITY: Readonly<Record<LocalLane, number>> = { steady: 12, killed: 12, real: 4 };
 const READY_MS = 60_000;
 /** As `deno task start` does. */
 const HEAP = "--v8-flags=--max-semi-space-size=2,--optimize-for-size";
 const PRODUCT = "tests/chaos/product.ts";
 
 /** Opens a {@link World} whose controller has recovered. */
-export async function openWorld(lane: Lane): Promise<World> {
+export async function openWorld(lane: LocalLane): Promise<World> {
   await using stack = new AsyncDisposableStack();
   const runner = await findRunner(Deno.env.get("PATH") ?? "");
   const folder = await Deno.makeTempDir({ prefix: "gdr-chaos-" });
@@ -123,10 +147,12 @@ export async function openWorld(lane: Lane): Promise<World> {
   const owned = stack.move();
   return {
     lane,
+    faults: faultsOf(lane),
     forge,
     outside,
     place,
     light,
+    pods: null,
     watch,
     nats,
     pid,

@@ -2,8 +2,9 @@ import { relative } from "node:path";
 import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
 import { MANIFESTS } from "../support/kube_manifests.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
-import { layControllerImage, layExecutorImage } from "./image.ts";
+import { type Image, layControllerImage, layExecutorImage } from "./image.ts";
 import { type Kubelet, startKubelet } from "./kubelet.ts";
+import { patientClient } from "./patient_client.ts";
 
 /** Names of the manifests. */
 export const NAMESPACE = { controller: "gitea-dynamic-runner", executors: "gitea-actions" };
@@ -34,12 +35,19 @@ export interface Cluster extends AsyncDisposable {
   readonly peers: Peers;
   readonly client: KubeClient;
   readonly kubelet: Kubelet;
+  /** What the kubelet can pull, by name. */
+  readonly images: Map<string, Image>;
+  /** Folder with the Workload API's socket, as Pods have it. */
+  readonly workloadApi: string;
   /** An address on loopback that no other run has; number 250 and up are free. */
   address(n: number): string;
 }
 
-/** Index for `Peers.port` of what tests listen on: the facade's Service. */
-export const PORT = { service: 0, secondService: 1 };
+/** The image that executors have in the shipped configuration. */
+export const EXECUTOR_IMAGE = "gitea-dynamic-runner-executor:0.1.0";
+
+/** Index for `Peers.port` of what tests listen on: facades and their Services. */
+export const PORT = { service: 0, secondService: 1, chaos: 2 };
 /** What controllers listen on, each on the address of its Pod. */
 export const LISTEN = { facade: 8443, health: 8081, admin: 8080 };
 
@@ -88,17 +96,18 @@ export async function startCluster(options: {
   // One block of addresses for each block of ports.
   const block = Math.floor(kube.port / 40) % 60_000;
   const address = (n: number) => `127.${64 + (block >> 8)}.${block & 255}.${1 + (n % 254)}`;
+  const pullable = new Map([
+    ["gitea-dynamic-runner:0.1.0", controller],
+    [EXECUTOR_IMAGE, executor],
+  ]);
   const kubelet = stack.use(
     await startKubelet({
       access: kube,
-      client,
+      client: patientClient(client),
       inpod: `${peers.scripts}/inpod.sh`,
       folder: `${folder}/pods`,
       workloadApi,
-      images: new Map([
-        ["gitea-dynamic-runner:0.1.0", controller],
-        ["gitea-dynamic-runner-executor:0.1.0", executor],
-      ]),
+      images: pullable,
       node: "node-1",
       podIp: (n) => address(n % 240),
       say: options.say,
@@ -109,6 +118,8 @@ export async function startCluster(options: {
     peers,
     client,
     kubelet,
+    images: pullable,
+    workloadApi,
     address,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -3,15 +3,19 @@
  * k8s attestor, the real spire-controller-manager, real Gitea and NATS; controllers and executors are
  * run as their Pods' specs say. Ends with `N passed, N failed, N skipped`.
  *
- * `--only=NAME[,NAME]` takes parts of it; `--list` names them.
+ * `--only=NAME[,NAME]` takes parts of it; `--list` names them. The part `chaos` plays `--jobs=300` jobs of
+ * `--seed=N` (a new one by default, which is printed); `--resume=DIR` keeps its diary there and goes on
+ * where it ends, `--round=N` plays that round of the seed alone.
  */
 import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
 import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
+import { type ChaosPlan, checkChaos } from "./chaos.ts";
 import { checkClient } from "./client.ts";
 import { checkEndings, checkSidecar } from "./endings.ts";
 import { firstInstallation, startCluster } from "./cluster.ts";
+import { checkHandover } from "./handover.ts";
 import { checkLeadership } from "./leadership.ts";
 import { checkApiOutage, checkRollingRestart } from "./load.ts";
 import { checkInstances } from "./instances.ts";
@@ -31,12 +35,14 @@ const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   client: checkClient,
   leadership: checkLeadership,
   chain: checkChain,
+  handover: checkHandover,
   refusals: checkRefusals,
   endings: checkEndings,
   sidecar: checkSidecar,
   rolling: checkRollingRestart,
   outage: checkApiOutage,
   recovery: checkRecovery,
+  chaos: checkChaos,
   used: checkRightsUsed,
 };
 
@@ -47,7 +53,14 @@ export async function main(
 ): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { only: { type: "string" }, list: { type: "boolean" } },
+    options: {
+      only: { type: "string" },
+      list: { type: "boolean" },
+      jobs: { type: "string", default: "300" },
+      seed: { type: "string" },
+      resume: { type: "string" },
+      round: { type: "string" },
+    },
   });
   if (values.list) {
     print(Object.keys(PARTS).join("\n"));
@@ -56,6 +69,12 @@ export async function main(
   const wanted = values.only?.split(",") ?? Object.keys(PARTS);
   const unknown = wanted.filter((name) => !Object.hasOwn(PARTS, name));
   if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+  const chaos: ChaosPlan = {
+    jobs: number(values.jobs),
+    seed: number(values.seed ?? String(crypto.getRandomValues(new Uint32Array(1))[0])),
+    resume: values.resume ?? null,
+    round: values.round === undefined ? null : number(values.round),
+  };
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) {
     Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
@@ -78,7 +97,7 @@ export async function main(
     await makeSecret(cluster, gitea, installation);
     print(`the cluster is up after ${((performance.now() - started) / 1000).toFixed(1)} s`);
     const stage: Stage = {
-      ...{ cluster, installation, audit, report, gitea, repository },
+      ...{ cluster, installation, audit, report, gitea, repository, chaos },
       replicas: createReplicas(cluster, installation),
       signal: stop.signal,
     };
@@ -90,6 +109,12 @@ export async function main(
   print(`took ${((performance.now() - started) / 1000).toFixed(0)} s`);
   print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
   return report.failed === 0 ? 0 : 1;
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text === "" || !Number.isFinite(value)) throw new TypeError(`Read "${text}": no number`);
+  return value;
 }
 
 function print(line: string): void {

@@ -1,6 +1,7 @@
 import type { GiteaApi } from "../support/gitea_api.ts";
 import type { Report } from "../e2e/report.ts";
 import type { Audit } from "./audit.ts";
+import type { ChaosPlan } from "./chaos.ts";
 import type { Cluster, Installation } from "./cluster.ts";
 import type { Replicas } from "./replicas.ts";
 
@@ -14,6 +15,7 @@ export interface Stage {
   /** `owner/name` of the repository with the workflows of `workflows.ts`. */
   readonly repository: string;
   readonly replicas: Replicas;
+  readonly chaos: ChaosPlan;
   readonly signal: AbortSignal;
 }
 

@@ -1,0 +1,39 @@
+import { openDiary } from "../chaos/diary.ts";
+import { faultsOf } from "../chaos/faults.ts";
+import { playLane, roundsOf, sumsOf } from "../chaos/play_all.ts";
+import { POD_FAULTS } from "./chaos_faults.ts";
+import { openPodWorld } from "./chaos_world.ts";
+import type { Stage } from "./stage.ts";
+
+/** What is played of the chaos. */
+export interface ChaosPlan {
+  readonly jobs: number;
+  /** What comes is a function of it. */
+  readonly seed: number;
+  /** Folder of a diary, which may hold an earlier part of the run; null = one of its own. */
+  readonly resume: string | null;
+  /** One round alone. */
+  readonly round: number | null;
+}
+
+/** Short jobs in Pods while random faults come down on the cluster and everything else. */
+export async function checkChaos(stage: Stage): Promise<void> {
+  const { report, chaos } = stage;
+  const folder = chaos.resume ?? await Deno.makeTempDir({ prefix: "gdr-chaos-diary-" });
+  const diary = await openDiary(folder, { seed: chaos.seed, jobs: chaos.jobs });
+  report.say(`chaos: seed ${diary.plan.seed}, ${diary.plan.jobs} jobs, diary in ${folder}`);
+  const failedBefore = report.failed;
+  await playLane(diary, {
+    report,
+    until: Infinity,
+    interrupted: new Set(),
+    lane: "pods",
+    numbers: chaos.round === null ? roundsOf("pods", diary.plan.jobs) : [chaos.round],
+    faults: [...faultsOf("pods"), ...POD_FAULTS],
+    open: () => openPodWorld(stage),
+  });
+  report.say(`chaos: ${sumsOf(diary)}`);
+  if (chaos.resume === null && report.failed === failedBefore) {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
