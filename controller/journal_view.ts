@@ -1,6 +1,7 @@
 import type { StoredEntry } from "./journal.ts";
 import type { AssignmentId } from "./model/ids.ts";
-import type { Result } from "./model/reason.ts";
+import { AWAITING_CLAIM } from "./model/decide.ts";
+import type { Reason, Result } from "./model/reason.ts";
 import type { JournalEvent, StateName } from "./model/state.ts";
 import { phasesOf, type PhaseStatistics } from "./phases.ts";
 import { eventViews, iso, phaseViews } from "./view_of.ts";
@@ -19,13 +20,13 @@ export function journalView(
   const last = journal.at(-1);
   if (first === undefined || last === undefined) return undefined;
   const subject = journal.findLast((e) => e.subject !== undefined)?.subject;
-  const states = journal.flatMap(({ event }) => STATES[event] ?? []);
+  const state = journal.flatMap(({ event }) => STATES[event] ?? []).at(-1) ?? "stored";
   return {
     id,
     taskId: id.slice("gitea-task-".length),
     backend: first.backend,
-    state: states.at(-1) ?? "stored",
-    reason: null,
+    state,
+    reason: reasonOf(state, last),
     result: resultOf(journal.find((e) => e.event === "terminal")?.detail ?? null),
     repository: subject?.repository ?? "",
     owner: subject?.repository.split("/", 1)[0] ?? "",
@@ -66,6 +67,21 @@ const STATES: Readonly<Partial<Record<JournalEvent, StateName>>> = {
   unreadable: "parked",
   "invalid assignment": "invalid",
   "conflicting assignment": "invalid",
+};
+
+/** Whoever works on it has said why it waits with the last event, or knows no more than the state says. */
+function reasonOf(state: StateName, last: StoredEntry): AssignmentDetailView["reason"] {
+  const waiting = WAITING[state];
+  if (waiting === undefined) return null;
+  return { code: waiting.code, detail: last.detail ?? waiting.detail, since: iso(last.at) };
+}
+
+const WAITING: Readonly<Partial<Record<StateName, Pick<Reason, "code" | "detail">>>> = {
+  stored: { code: "awaiting_slot", detail: "it waits for its turn and a free slot" },
+  parked: { code: "parked", detail: "it failed before it could start, and is tried again" },
+  admitted: { code: "executor_starting", detail: "its executor is being made" },
+  starting: { code: "executor_starting", detail: "its executor is starting" },
+  ready: AWAITING_CLAIM,
 };
 
 function resultOf(detail: string | null): Result | null {

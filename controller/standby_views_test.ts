@@ -60,6 +60,22 @@ Deno.test("assignments() tells of each assignment what its newest events tell", 
   assert.deepEqual(await t.list({ repository: "acme/other" }), []);
 });
 
+Deno.test("assignments() says of each that waits why, as far as its events tell", async () => {
+  const t = setup();
+  t.happen(1, "received");
+  t.happen(2, "executor_created");
+  t.happen(3, "backend_ready");
+  t.happen(4, "parked", "the image cannot be pulled");
+  t.happen(5, "running");
+  const { items } = await t.views.assignments({ limit: 50, cursor: null });
+  assert.deepEqual(items.map(({ reason }) => reason?.code), [
+    ...["awaiting_slot", "executor_starting", "awaiting_claim", "parked"],
+    undefined,
+  ]);
+  assert.ok(items.every(({ reason }) => reason === null || reason.detail !== ""));
+  assert.equal(items[3]?.reason?.detail, "the image cannot be pulled");
+});
+
 Deno.test("assignments() lists ended ones newest first, page by page", async () => {
   const t = setup();
   for (const task of [1, 2, 3]) {
