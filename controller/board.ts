@@ -58,6 +58,8 @@ export interface BoardSources {
     listener: (old: Operation | null, now: Operation) => void,
     signal: AbortSignal,
   ): void;
+  /** Calls back when the flags of a backend have changed, until the signal aborts. */
+  onFlags?(listener: (backend: BackendName) => void, signal: AbortSignal): void;
   /** `VM_RUNNER_LABEL`; `vm` when not given. */
   readonly configuredVmLabel?: string;
   /** Whether the backend's label stands at Gitea now; null while that is not known. */
@@ -162,13 +164,17 @@ export function createBoard(deps: {
     config: () => from.effectiveConfig,
     subscribe(listener, signal) {
       tellChanges({ ledger, clock, backendView, enabled: from.enabled }, listener, signal);
+      const told = new Map(from.enabled.map((name) => [name, backendView(name)]));
       from.onOperation?.((old, now) => {
         const before = old === null ? null : operationView(old);
         listener({ kind: "operation", old: before, new: operationView(now) });
-        // Flags are no change of the ledger.
-        const backend = from.enabled.find((name) => name === now.target);
-        if (backend === undefined || old?.state === now.state) return;
-        listener({ kind: "backend", old: null, new: backendView(backend) });
+      }, signal);
+      // Flags are no change of the ledger.
+      from.onFlags?.((name) => {
+        if (!from.enabled.includes(name)) return;
+        const view = backendView(name);
+        listener({ kind: "backend", old: told.get(name) ?? null, new: view });
+        told.set(name, view);
       }, signal);
     },
   };

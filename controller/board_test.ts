@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
+import { operationOf } from "../tests/support/operations.ts";
 import { events } from "../tests/support/state_events.ts";
 import { createBoard } from "./board.ts";
 import type { StoredEntry } from "./journal.ts";
 import type { Entry } from "./entry.ts";
 import type { AssignmentId } from "./model/ids.ts";
 import type { JournalEvent } from "./model/state.ts";
+import type { Operation } from "./operation.ts";
 import { createPhaseStatistics } from "./phases.ts";
 import { NO_FLAGS } from "./records.ts";
 import type { Change, LeaderView, SourceView, StatusView } from "./views.ts";
@@ -323,3 +325,51 @@ function stateOf(view: Change["new"]): unknown {
 function heartbeatOf(view: Change["new"]): unknown {
   return view !== null && "heartbeatAt" in view ? view.heartbeatAt : null;
 }
+
+Deno.test("subscribe() tells of operations and of flags, with what was there before", () => {
+  const world = createLedgerWorld({ capacity: 2 });
+  let flags = NO_FLAGS;
+  let flagsChanged = (_: "pod" | "vm") => {};
+  let operationChanged = (_old: Operation | null, _now: Operation) => {};
+  const board = createBoard({
+    ledger: world.ledger,
+    pools: world.pools,
+    statistics: createPhaseStatistics(),
+    clock: world.clock,
+    from: {
+      version: "1",
+      profile: "embedded",
+      enabled: ["pod"],
+      effectiveConfig: {},
+      leader: () => leader,
+      sources: () => sources,
+      flags: () => flags,
+      label: (name) => name,
+      counts: () => null,
+      strangers: () => [],
+      ready: () => true,
+      nextFetchAt: () => null,
+      readEvents: () => Promise.resolve([]),
+      onFlags: (listener) => void (flagsChanged = listener),
+      onOperation: (listener) => void (operationChanged = listener),
+    },
+  });
+  const changes: Change[] = [];
+  board.subscribe((change) => void changes.push(change), new AbortController().signal);
+  const operation = operationOf("op-1");
+  operationChanged(null, operation);
+  flags = { ...NO_FLAGS, cordon: { by: "alice", at: 0, note: "" } };
+  flagsChanged("pod");
+  flagsChanged("vm");
+  operationChanged(operation, { ...operation, state: "done" });
+  const told = changes.map(({ kind, old, new: now }) => [
+    kind,
+    old === null ? null : "state" in old ? old.state : "cordoned" in old && old.cordoned?.by,
+    now === null ? null : "state" in now ? now.state : "cordoned" in now && now.cordoned?.by,
+  ]);
+  assert.deepEqual(told, [
+    ["operation", null, "running"],
+    ["backend", undefined, "alice"],
+    ["operation", "running", "done"],
+  ]);
+});

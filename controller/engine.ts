@@ -92,6 +92,8 @@ export interface Engine extends AsyncDisposable {
   flags(backend: BackendName): ControlFlags;
   /** Flags that are stored now: from here on they hold. */
   setFlags(backend: BackendName, flags: ControlFlags): void;
+  /** Calls back after each {@link setFlags}, until the signal aborts. */
+  watchFlags(listener: (backend: BackendName) => void, signal: AbortSignal): void;
   strangers(backend: BackendName): readonly Stranger[];
   /** Deletes exactly this executor that belongs to no assignment; throws `BackendError`. */
   removeStranger(
@@ -135,6 +137,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
   const names = deps.backends.map((b) => b.name);
   const recovered = new Set<BackendName>();
   const admission = createAdmission();
+  const flagListeners = new Set<(backend: BackendName) => void>();
   let epoch = 0;
 
   const makePool = (name: BackendName) =>
@@ -366,6 +369,12 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         entry.reason = { ...waiting, since: clock.now() };
         ledger.touch(entry);
       }
+      for (const listener of flagListeners) listener(name);
+    },
+    watchFlags(listener, signal) {
+      if (signal.aborted) return;
+      flagListeners.add(listener);
+      signal.addEventListener("abort", () => flagListeners.delete(listener), { once: true });
     },
     release: createRelease({
       ledger,

@@ -59,6 +59,7 @@ export function showActing(
       operation: (id) => Promise.resolve(findOperation(operating.operations, id)),
       operations: (query) => Promise.try(() => operationsPage(operating.operations.list(), query)),
       onOperation: operating.operations.subscribe,
+      onFlags: engine.watchFlags,
       configuredVmLabel: config.vmLabel,
       health: around.checks.health,
       recheck: around.checks.recheck,
