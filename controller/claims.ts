@@ -8,6 +8,7 @@ import { type Gitea, GiteaError } from "./gitea.ts";
 import type { Ledger } from "./ledger.ts";
 import type { ExecutorName } from "./model/ids.ts";
 import type { StepSnapshot } from "./model/record.ts";
+import { noteMoment } from "./moments.ts";
 import type { ClaimAnswer, ExecutorEvents } from "./offers.ts";
 import type { RecordWriter } from "./record_writer.ts";
 import { fromWireResult, isGone } from "./settle.ts";
@@ -113,6 +114,7 @@ export function createClaims(deps: {
 
   const seen = (entry: Entry) => {
     entry.heartbeatAt = clock.now();
+    noteMoment(entry.moments, "first_call", entry.heartbeatAt);
     entry.lastSeen = clock.monotonic();
   };
 
@@ -195,6 +197,10 @@ export function createClaims(deps: {
       seen(entry);
       entry.lastReport = clock.monotonic();
       ledger.dispatch(id, { kind: "held" });
+    },
+    rowsForwarded(id) {
+      const entry = ledger.get(id);
+      if (entry !== undefined) noteMoment(entry.moments, "first_row", clock.now());
     },
     stepsForwarded(id, steps) {
       const entry = ledger.get(id);

@@ -1,5 +1,6 @@
 import type { Executor } from "./backend.ts";
 import type { JournalEntry } from "./journal.ts";
+import type { Moments } from "./moments.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { Reason, ReasonCode, Result } from "./model/reason.ts";
 import type { TaskRecord } from "./model/record.ts";
@@ -74,6 +75,8 @@ export interface Entry {
   recovered: Recovered | null;
   lastLines: readonly string[];
   readonly journal: JournalEntry[];
+  /** What happened between its events. */
+  readonly moments: Moments;
   /** The round under way, waiting or working. */
   attempt: Attempt | null;
   /** Aborts when the state's kind changes. */
@@ -122,6 +125,7 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
     recovered: null,
     lastLines: [],
     journal: [],
+    moments: new Map(),
     attempt: null,
     phase: new AbortController(),
     work: Promise.resolve(),

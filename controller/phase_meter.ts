@@ -1,6 +1,7 @@
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
-import { phasesOf, type PhaseStatistics } from "./phases.ts";
+import { divide, noteMoment } from "./moments.ts";
+import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./phases.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** Feeds each finished phase to statistics and metrics once, until the signal aborts. */
@@ -12,6 +13,7 @@ export function measurePhases(
   const measured = new WeakSet<Entry>();
   const started = new WeakSet<Entry>();
   ledger.subscribe((entry) => {
+    noteExecutor(entry);
     if (entry.state.kind === "claimed" && !entry.restored && !started.has(entry)) {
       started.add(entry);
       const ms = Math.max(0, entry.stateSince - entry.createdAt);
@@ -21,11 +23,25 @@ export function measurePhases(
     if (entry.state.kind !== "cleaned" || entry.restored || measured.has(entry)) return;
     measured.add(entry);
     const { backend } = entry.info;
-    for (const span of phasesOf(entry.journal, entry.createdAt)) {
-      if (span.endedAt === null) continue;
-      const ms = Math.max(0, span.endedAt - span.startedAt);
-      to.statistics.add(backend, span.name, ms);
-      to.recorder.phase(backend, span.name, ms / 1_000);
+    const spans = phasesOf(entry.journal, entry.createdAt);
+    const took = ({ startedAt, endedAt }: PhaseSpan) =>
+      endedAt === null ? null : Math.max(0, endedAt - startedAt);
+    for (const span of spans) {
+      const ms = took(span);
+      if (ms !== null) to.recorder.phase(backend, span.name, ms / 1_000);
+    }
+    // Pages show them divided, and compare with others that were divided, too.
+    for (const span of divide(spans, entry.moments)) {
+      const ms = took(span);
+      if (ms !== null) to.statistics.add(backend, span.name, ms);
     }
   }, signal);
+}
+
+/** What the backend's view of the executor tells of its way. */
+function noteExecutor({ executor, moments, updatedAt }: Entry): void {
+  if (executor === null) return;
+  if (executor.node !== null) noteMoment(moments, "scheduled", updatedAt);
+  const runs = executor.phase.toLowerCase() === "running" && executor.waiting === null;
+  if (executor.node !== null && runs) noteMoment(moments, "image_ready", updatedAt);
 }

@@ -3,6 +3,7 @@ import type { Entry } from "./entry.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import { stateName } from "./model/state.ts";
+import { divide } from "./moments.ts";
 import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./phases.ts";
 import type { Stranger } from "./strangers.ts";
 import type {
@@ -62,7 +63,11 @@ export function detailView(
   return {
     ...assignmentView(entry, position),
     events: eventViews(journal),
-    phases: phaseViews(phasesOf(journal, entry.createdAt), entry.info, statistics),
+    phases: phaseViews(
+      divide(phasesOf(journal, entry.createdAt), entry.moments),
+      entry.info,
+      statistics,
+    ),
     lastLines: entry.lastLines,
   };
 }

@@ -19,9 +19,11 @@ export function createLateEvents(): LateEvents {
     claim: (id, gate, signal) =>
       target?.claim(id, gate, signal) ?? Promise.resolve({ kind: "wait" }),
     updated: (id) => target?.updated(id),
+    rowsForwarded: (id) => target?.rowsForwarded?.(id),
     stepsForwarded: (id, steps) => target?.stepsForwarded(id, steps),
     endedAtGitea: (id) => target?.endedAtGitea(id),
     finalAccepted: (id, result) => target?.finalAccepted(id, result),
+    shown: (id, gate, shown) => target?.shown(id, gate, shown),
     heartbeat: (id, beat) => target?.heartbeat(id, beat),
     terminating: (id, why) => target?.terminating(id, why),
     exited: (id, exit) => target?.exited(id, exit),

@@ -94,7 +94,9 @@ export function createRelay(deps: RelayDeps, info: AssignmentInfo, logOffset: nu
   };
   const forwardRows = async (request: UpdateLogRequest, signal: AbortSignal): Promise<bigint> => {
     try {
-      return await log.forward(request, { settled: outcome !== null, signal });
+      const ack = await log.forward(request, { settled: outcome !== null, signal });
+      if (request.rows.length > 0) events.rowsForwarded?.(info.id);
+      return ack;
     } catch (error) {
       if (!(error instanceof GiteaError)) throw error;
       if (isGone(error)) forget(error);
