@@ -38,8 +38,14 @@ export interface FacadeApi extends ReportSender {
   rpc(method: string, body: Uint8Array, call: Call & { readonly timeoutMs?: number }): Promise<
     RpcAnswer
   >;
-  /** True if the facade took it. */
-  heartbeat(holdsTask: boolean, call: Call): Promise<Sent<void>>;
+  /**
+   * Says that the gate lives, whether its runner has begun to report, and where the job's log began
+   * when the task was handed over: enough for a controller that has lost its record.
+   */
+  heartbeat(
+    beat: { readonly holdsTask: boolean; readonly logOffset: number | undefined },
+    call: Call,
+  ): Promise<Sent<void>>;
   terminating(why: string, call: Call): Promise<Sent<void>>;
   exit(
     exit: { readonly delivered: boolean; readonly code: number; readonly detail: string },
@@ -88,7 +94,7 @@ export function createFacadeApi(link: FacadeLink, clock: Clock): FacadeApi {
   };
   return {
     rpc,
-    heartbeat: (holdsTask, call) => json("/executor/v1/heartbeat", { holdsTask }, call),
+    heartbeat: (beat, call) => json("/executor/v1/heartbeat", beat, call),
     terminating: (why, call) => json("/executor/v1/terminating", { why }, call),
     exit: (exit, call) => json("/executor/v1/exit", exit, call),
     async updateLog(request: UpdateLogRequest, call) {

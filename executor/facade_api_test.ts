@@ -56,5 +56,6 @@ Deno.test("heartbeat() rejects with the signal's reason when that aborts, and on
   const stop = new AbortController();
   stop.abort(new Error("stopped"));
   const api = apiWith(new FacadeError("Call facade: no answer"));
-  await assert.rejects(api.heartbeat(true, { signal: stop.signal }), /stopped/);
+  const beat = { holdsTask: true, logOffset: 3 };
+  await assert.rejects(api.heartbeat(beat, { signal: stop.signal }), /stopped/);
 });

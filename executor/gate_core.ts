@@ -10,6 +10,7 @@ import { createFacadeLink } from "./facade_link.ts";
 import { GateEnd } from "./gate_end.ts";
 import type { GateLimits } from "./gate_limits.ts";
 import { createHeartbeat, type Heartbeat } from "./heartbeat.ts";
+import type { HandedOver } from "./handover.ts";
 import type { Launch } from "./launch.ts";
 import { createOutbox, type Outbox } from "./outbox.ts";
 import { createRowSpool } from "./row_spool.ts";
@@ -64,7 +65,7 @@ export function createGateCore(launch: Launch, deps: GateCoreDeps): GateCore {
   const group = stack.use(createTaskGroup(deps.logger, deps.signal));
   const refused = Promise.withResolvers<never>();
   refused.promise.catch(() => {});
-  let handedOver = false;
+  let handedOver: HandedOver | undefined;
   let version = "";
   const taskId = BigInt(taskIdOf(launch.assignment) ?? "0");
   const outbox = createOutbox({
@@ -88,13 +89,21 @@ export function createGateCore(launch: Launch, deps: GateCoreDeps): GateCore {
       deps.onDeclare();
     },
     onTask(task) {
-      if (task === "handed_over") {
-        handedOver = true;
+      if ("refused" in task) {
+        refused.reject(new GateEnd(EXIT.claimRefused, `claim refused: ${task.refused}`));
+      } else {
+        handedOver = task;
         deps.onTask();
-      } else refused.reject(new GateEnd(EXIT.claimRefused, `claim refused: ${task.refused}`));
+      }
     },
   });
-  const heartbeat = createHeartbeat({ ...deps, facade, outbox, end: refused.reject });
+  const heartbeat = createHeartbeat({
+    ...deps,
+    facade,
+    outbox,
+    logOffset: () => handedOver?.logOffset,
+    end: refused.reject,
+  });
   return {
     facade,
     service,
@@ -103,7 +112,7 @@ export function createGateCore(launch: Launch, deps: GateCoreDeps): GateCore {
     heartbeat,
     group,
     get handedOver() {
-      return handedOver;
+      return handedOver !== undefined;
     },
     refused: refused.promise,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),

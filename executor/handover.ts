@@ -34,7 +34,13 @@ export interface HandoverDeps {
   /** What the runner called itself. */
   readonly onDeclare: (version: string) => void;
   /** The task was answered to the runner, or it is clear that it never will be. */
-  readonly onTask: (task: "handed_over" | { readonly refused: string }) => void;
+  readonly onTask: (task: HandedOver | { readonly refused: string }) => void;
+}
+
+/** The task is the runner's. */
+export interface HandedOver {
+  /** The runner's row 0 is Gitea's row `logOffset`; undefined when the facade did not say. */
+  readonly logOffset: number | undefined;
 }
 
 /** The official runner gives FetchTask 5 s. */
@@ -43,6 +49,8 @@ const FETCH_RETRY = { firstMs: 100, maxMs: 1000 };
 const DECLARE_RETRY = { firstMs: 100, maxMs: 2000 };
 /** By which Gitea tells runners what it can do. */
 const CAPABILITIES = "x-gitea-actions-capabilities";
+/** By which the facade tells the gate where the job's log begins; the runner never sees it. */
+const LOG_OFFSET = "x-log-offset";
 
 /** Makes the {@link Handover} of one task. */
 export function createHandover(deps: HandoverDeps): Handover {
@@ -56,14 +64,17 @@ export function createHandover(deps: HandoverDeps): Handover {
     deps.onTask({ refused: why });
     return none();
   };
-  const take = (body: Uint8Array): RunnerAnswer => {
+  const take = (
+    { body, headers }: { body: Uint8Array; headers: Readonly<Record<string, string>> },
+  ): RunnerAnswer => {
     const task = readResponse(body)?.task;
     if (task === undefined) return protoAnswer(body);
     if (task.id !== deps.taskId) {
       return refuse(`facade offered task ${task.id}, this executor is for ${deps.taskId}`);
     }
     handedOver = body;
-    deps.onTask("handed_over");
+    const offset = headers[LOG_OFFSET] ?? "";
+    deps.onTask({ logOffset: /^\d{1,15}$/.test(offset) ? Number(offset) : undefined });
     return protoAnswer(body);
   };
 
@@ -92,7 +103,7 @@ export function createHandover(deps: HandoverDeps): Handover {
         const timeoutMs = until - clock.monotonic();
         const call = { signal, timeoutMs };
         const sent = await facade.rpc("/runner.v1.RunnerService/FetchTask", body, call);
-        if (sent.kind === "accepted") return take(sent.value.body);
+        if (sent.kind === "accepted") return take(sent.value);
         if (sent.kind === "refused") return refuse(sent.why);
         deps.logger.warn("facade gives no task now", { why: sent.why });
         const wait = backoffMs(attempt, FETCH_RETRY, deps.random);

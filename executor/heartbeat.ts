@@ -29,6 +29,8 @@ export interface HeartbeatDeps {
   readonly logger: Logger;
   readonly limits: Omit<GateLimits, "identityMs" | "lingerMs">;
   readonly outbox: Pick<Outbox, "started">;
+  /** Where the job's log began when the task was handed over; undefined before, or when it was not said. */
+  logOffset(): number | undefined;
   /** Called with a {@link GateEnd} when the facade wants nothing of this executor. */
   readonly end: (error: GateEnd) => void;
 }
@@ -65,7 +67,8 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     async meet(signal) {
       heardAt = clock.monotonic();
       for (let attempt = 1;; attempt++) {
-        const sent = await facade.heartbeat(false, { signal });
+        const beat = { holdsTask: false, logOffset: undefined };
+        const sent = await facade.heartbeat(beat, { signal });
         if (sent.kind === "accepted") return;
         const end = endOf(sent);
         if (end !== undefined) throw end;
@@ -76,7 +79,8 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     async run(signal) {
       while (true) {
         await clock.sleep(limits.heartbeatMs, signal);
-        const sent = await facade.heartbeat(outbox.started, { signal });
+        const beat = { holdsTask: outbox.started, logOffset: deps.logOffset() };
+        const sent = await facade.heartbeat(beat, { signal });
         if (sent.kind !== "accepted") logger.warn("heartbeat was not taken", { why: sent.why });
         const end = endOf(sent);
         // With a task, the reports decide.

@@ -167,10 +167,20 @@ Deno.test("answer() repeats the task until the runner's first report, then never
   assert.equal(await fetch(), 7n);
   assert.equal(await fetch(), 7n);
   assert.equal(it.asked.length, 1);
-  assert.deepEqual(it.tasks, ["handed_over"]);
+  assert.deepEqual(it.tasks, [{ logOffset: undefined }]);
   it.reportStarted();
   assert.equal(await fetch(), undefined);
 });
+
+for (const [said, logOffset] of [["12", 12], ["0", 0], ["-1", undefined], ["1e3", undefined]]) {
+  Deno.test(`answer() takes the log offset "${said}" of the facade, and tells the runner nothing of it`, async () => {
+    const it = setup();
+    it.facade = accepted(taskAnswer(7n), { "x-log-offset": said });
+    const { headers } = await it.call(`${SERVICE}/FetchTask`);
+    assert.deepEqual(it.tasks, [{ logOffset }]);
+    assert.deepEqual(Object.keys(headers).filter((name) => name.startsWith("x-")), []);
+  });
+}
 
 Deno.test("answer() gives no task of another assignment and says why", async () => {
   const it = setup();

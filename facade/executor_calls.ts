@@ -44,13 +44,15 @@ export function executorCalls(
     if (judged.kind === "refused") throw refuse(null, judged.why);
     return judged.caller;
   };
-  /** The relay of a claimed job, null before the claim. */
-  const relayOf = (caller: Caller): Relay | null => {
+  const answer = (name: string, caller: Caller, body: Body): void => {
     const own = ownOffer(registry, caller);
     if (own.kind === "refused") throw refuse(caller, own.why);
-    if (own.kind === "starting") throw new ProblemError(503, STARTING);
+    if (own.kind === "unproven" && name === "heartbeat") return show(deps.events, caller, body);
+    if (own.kind !== "found") throw new ProblemError(503, STARTING);
     const { state } = own.offer;
-    return state.kind === "offered" ? null : state.relay;
+    // Before the claim there is no relay.
+    const relay = state.kind === "offered" ? null : state.relay;
+    tell(deps, { name, caller, relay, body });
   };
 
   return async (request, response, access) => {
@@ -63,7 +65,7 @@ export function executorCalls(
       }
       const caller = authenticate(access);
       const body = await readJsonBody(request);
-      tell(deps, { name, caller, relay: relayOf(caller), body });
+      answer(name, caller, body);
       response.statusCode = 204;
       response.end();
     } catch (error) {
@@ -79,6 +81,21 @@ export function executorCalls(
   };
 }
 
+type Body = Readonly<Record<string, unknown>>;
+
+/** Passes on what the gate of an executor without record has shown, if it has shown anything. */
+function show(events: Pick<ExecutorEvents, "shown">, caller: Caller, body: Body): void {
+  const { assignment, gate } = caller;
+  const { logOffset } = body;
+  if (typeof logOffset === "number") {
+    if (!Number.isSafeInteger(logOffset) || logOffset < 0) {
+      throw new ProblemError(400, "logOffset must be a whole number, 0 or more");
+    }
+    return events.shown(assignment, gate, { kind: "holds", logOffset });
+  }
+  if (body["holdsTask"] === true) events.shown(assignment, gate, { kind: "holds_somewhere" });
+}
+
 /** Passes on what a gate says of itself. */
 function tell(
   { events, exited }: Pick<ExecutorCallsDeps, "events" | "exited">,
@@ -86,7 +103,7 @@ function tell(
     readonly name: string;
     readonly caller: Caller;
     readonly relay: Relay | null;
-    readonly body: Readonly<Record<string, unknown>>;
+    readonly body: Body;
   },
 ): void {
   const { caller: { assignment, gate }, relay, body } = call;

@@ -1,20 +1,15 @@
 import type { ClaimAnswer, ExecutorEvents } from "../controller/offers.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
-import { create } from "../proto/runtime.ts";
-import {
-  type FetchTaskResponse,
-  FetchTaskResponseSchema,
-  type Task,
-} from "../proto/gen/runner/v1/messages_pb.ts";
+import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Caller } from "./caller.ts";
 import { REFUSALS } from "./own_offer.ts";
-import type { Registry } from "./registry.ts";
+import type { OfferState, Registry } from "./registry.ts";
 
 /** What {@link fetchTask} works with. */
 export interface FetchTaskDeps {
   readonly registry: Registry;
-  readonly events: Pick<ExecutorEvents, "claim">;
+  readonly events: Pick<ExecutorEvents, "claim" | "shown">;
   readonly clock: Clock;
   readonly logger: Logger;
   /** The error for a caller that gets nothing. */
@@ -26,29 +21,32 @@ const HOLD_MS = 4_000;
 
 /**
  * Holds the call until the caller's task is laid out and may be claimed, and hands it to that gate
- * alone; to the same one again until its first report. Without a task when the time is over. Throws
- * what `refuse` makes.
+ * alone; to the same one again until its first report. Null when the time is over. Throws what
+ * `refuse` makes.
  */
 export async function fetchTask(
   deps: FetchTaskDeps,
   caller: Caller,
   signal: AbortSignal,
-): Promise<FetchTaskResponse> {
-  const { registry, refuse } = deps;
+): Promise<{ readonly task: Task; readonly logOffset: number } | null> {
+  const { registry, events, refuse } = deps;
   using patience = deps.clock.timeout(HOLD_MS);
   const hold = AbortSignal.any([signal, patience.signal]);
+  if (registry.resolve(caller.assignment, caller.spiffeId).kind === "unproven") {
+    events.shown(caller.assignment, caller.gate, { kind: "asks" });
+  }
   const found = await registry.waitOffer(caller.assignment, caller.spiffeId, hold);
   if (found.kind === "foreign") throw refuse(caller, REFUSALS.foreign);
   // Not known (yet): after a restart the controller may still have to find it.
-  if (found.kind === "unknown") return responseOf(null);
+  if (found.kind !== "found") return null;
   const { state } = found.offer;
   if (state.kind === "removed") throw refuse(caller, "the assignment has ended");
   if (state.kind === "claimed" && state.gate !== caller.gate) {
     throw refuse(caller, REFUSALS.otherGate);
   }
-  if (state.kind === "claimed") return responseOf(state.task);
-  const answer = await claim(deps.events, caller, hold);
-  if (answer.kind === "wait") return responseOf(null);
+  if (state.kind === "claimed") return handed(state);
+  const answer = await claim(events, caller, hold);
+  if (answer.kind === "wait") return null;
   if (answer.kind === "refused") throw refuse(caller, answer.why);
   registry.claimed(caller.assignment, caller.gate, answer.logOffset);
   const after = registry.resolve(caller.assignment, caller.spiffeId);
@@ -57,12 +55,12 @@ export async function fetchTask(
     throw refuse(caller, "the assignment ended while it was being claimed");
   }
   deps.logger.info("task handed over", { assignment: caller.assignment, serial: caller.serial });
-  return responseOf(now.task);
+  return handed(now);
 }
 
 /** A claim that is not decided when the patience ends is asked for again. */
 async function claim(
-  events: FetchTaskDeps["events"],
+  events: Pick<ExecutorEvents, "claim">,
   caller: Caller,
   hold: AbortSignal,
 ): Promise<ClaimAnswer> {
@@ -74,6 +72,7 @@ async function claim(
   }
 }
 
-function responseOf(task: Task | null): FetchTaskResponse {
-  return create(FetchTaskResponseSchema, task === null ? {} : { task });
+/** Nothing once the runner has reported: then it surely has it. */
+function handed({ task, logOffset }: OfferState & { readonly kind: "claimed" }) {
+  return task === null ? null : { task, logOffset };
 }

@@ -14,11 +14,15 @@ export const REFUSALS = {
   otherGate: "another gate has claimed this job",
 } as const;
 
-/** A caller's own assignment, or why it has none; `starting`: it may turn up. */
+/**
+ * A caller's own assignment, or why it has none; `starting`: it may turn up; `unproven`: it is there,
+ * and waits for what the caller says of itself.
+ */
 export type OwnOffer =
   | { readonly kind: "found"; readonly offer: Offer }
   | { readonly kind: "refused"; readonly why: string }
-  | { readonly kind: "starting" };
+  | { readonly kind: "starting" }
+  | { readonly kind: "unproven" };
 
 /** Finds the assignment that a caller reports on. One that another gate has claimed is not its own. */
 export function ownOffer(
@@ -27,6 +31,7 @@ export function ownOffer(
 ): OwnOffer {
   const found = registry.resolve(caller.assignment, caller.spiffeId);
   if (found.kind === "foreign") return { kind: "refused", why: REFUSALS.foreign };
+  if (found.kind === "unproven") return found;
   if (found.kind === "unknown") {
     return registry.isComplete ? { kind: "refused", why: REFUSALS.unknown } : { kind: "starting" };
   }

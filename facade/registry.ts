@@ -16,6 +16,8 @@ export type OfferState =
   | {
     readonly kind: "claimed";
     readonly gate: string;
+    /** Its first row is row `logOffset` at Gitea. */
+    readonly logOffset: number;
     readonly task: Task | null;
     readonly relay: Relay;
   }
@@ -28,10 +30,14 @@ export interface Offer {
   readonly state: OfferState;
 }
 
-/** What a caller's id and SPIFFE ID lead to. `foreign`: the assignment is another identity's. */
+/**
+ * What a caller's id and SPIFFE ID lead to. `foreign`: the assignment is another identity's;
+ * `unproven`: it is the caller's, and the controller has to learn from it what became of the claim.
+ */
 export type Resolved =
   | { readonly kind: "found"; readonly offer: Offer }
   | { readonly kind: "unknown" }
+  | { readonly kind: "unproven" }
   | { readonly kind: "foreign" };
 
 /** What the controller lays out, and what executors find (SPEC 11). */
@@ -79,6 +85,8 @@ interface Entry {
 export function createRegistry(deps: RegistryDeps): Registry {
   const { clock } = deps;
   const entries = new Map<AssignmentId, Entry>();
+  /** Executors whose records are lost. */
+  const unproven = new Map<AssignmentId, AssignmentInfo>();
   const watchers = createWatchers<AssignmentId>();
   let isComplete = false;
 
@@ -94,14 +102,17 @@ export function createRegistry(deps: RegistryDeps): Registry {
   };
   const put = (info: AssignmentInfo, state: OfferState) => {
     // Removed ones stand in order of removal, so that the sweep may stop early.
+    unproven.delete(info.id);
     entries.delete(info.id);
     entries.set(info.id, { info, state, removedAt: null });
     watchers.changed(info.id);
   };
   const resolve = (id: AssignmentId, spiffeId: string): Resolved => {
     const entry = entries.get(id);
-    if (entry === undefined) return { kind: "unknown" };
-    if (entry.info.identity.spiffeId !== spiffeId) return { kind: "foreign" };
+    const info = entry?.info ?? unproven.get(id);
+    if (info === undefined) return { kind: "unknown" };
+    if (info.identity.spiffeId !== spiffeId) return { kind: "foreign" };
+    if (entry === undefined) return { kind: "unproven" };
     return { kind: "found", offer: { info: entry.info, state: entry.state } };
   };
 
@@ -120,14 +131,18 @@ export function createRegistry(deps: RegistryDeps): Registry {
         (held === null || sameTask(held, task));
       return same ? "offered" : "conflict";
     },
+    expectProof(info) {
+      if (!entries.has(info.id)) unproven.set(info.id, info);
+    },
     recoverClaimed(info, { claim, logOffset, task }) {
       const known = entries.get(info.id);
       if (known?.state.kind === "claimed") return;
       const relay = deps.relayFor(info, logOffset);
       relay.restored();
-      put(info, { kind: "claimed", gate: claim.gate, task, relay });
+      put(info, { kind: "claimed", gate: claim.gate, logOffset, task, relay });
     },
     remove(id) {
+      unproven.delete(id);
       const entry = entries.get(id);
       if (entry === undefined || entry.state.kind === "removed") return;
       const relay = entry.state.kind === "claimed" ? entry.state.relay : null;
@@ -147,7 +162,8 @@ export function createRegistry(deps: RegistryDeps): Registry {
     async waitOffer(id, spiffeId, signal) {
       while (true) {
         const found = resolve(id, spiffeId);
-        if (found.kind !== "unknown" || signal.aborted) return found;
+        const isThere = found.kind !== "unknown" && found.kind !== "unproven";
+        if (isThere || signal.aborted) return found;
         await watchers.next(id, signal);
       }
     },
@@ -163,7 +179,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
       const entry = entries.get(id);
       if (entry?.state.kind !== "offered") return;
       const relay = deps.relayFor(entry.info, logOffset);
-      entry.state = { kind: "claimed", gate, task: entry.state.task, relay };
+      entry.state = { kind: "claimed", gate, logOffset, task: entry.state.task, relay };
       watchers.changed(id);
     },
     delivered(id) {

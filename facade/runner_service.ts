@@ -16,6 +16,9 @@ import type { Relay } from "./relay.ts";
 /** Header by which Gitea tells runners what it can do; the runner hands it on to jobs. */
 const CAPABILITIES_HEADER = "X-Gitea-Actions-Capabilities";
 
+/** Header by which the gate is told where its job's log begins; it repeats that in its heartbeats. */
+const LOG_OFFSET_HEADER = "x-log-offset";
+
 /** What {@link runnerService} needs. */
 export interface RunnerServiceDeps {
   readonly registry: Registry;
@@ -49,7 +52,7 @@ export function runnerService(deps: RunnerServiceDeps): Register {
   ): { readonly relay: Relay; readonly isRemoved: boolean } => {
     const own = ownOffer(registry, caller);
     if (own.kind === "refused") throw refuse(caller, own.why);
-    if (own.kind === "starting") throw new ConnectError(STARTING, Code.Unavailable);
+    if (own.kind !== "found") throw new ConnectError(STARTING, Code.Unavailable);
     const { info, state } = own.offer;
     if (BigInt(info.taskId) !== taskId) throw refuse(caller, "the report is for another task");
     if (state.kind === "offered" || state.relay === null) {
@@ -80,8 +83,13 @@ export function runnerService(deps: RunnerServiceDeps): Register {
         });
         return { runner };
       },
-      fetchTask: (_request, context) =>
-        fetchTask({ ...deps, refuse }, deps.caller(context), context.signal),
+      async fetchTask(_request, context) {
+        const caller = deps.caller(context);
+        const handed = await fetchTask({ ...deps, refuse }, caller, context.signal);
+        if (handed === null) return {};
+        context.responseHeader.set(LOG_OFFSET_HEADER, String(handed.logOffset));
+        return { task: handed.task };
+      },
       updateTask(request, context) {
         const caller = deps.caller(context);
         const { state, outputs } = request;

@@ -66,6 +66,7 @@ export function createRecordedEvents(): RecordedEvents {
       void told.push(`steps ${id} ${steps.map((s) => `${s.logIndex}+${s.logLength}`)}`),
     endedAtGitea: (id) => void told.push(`ended at Gitea ${id}`),
     finalAccepted: (id, result) => void told.push(`final ${id} ${result}`),
+    shown: (id, gate, shown) => void told.push(`shown ${id} ${gate} ${JSON.stringify(shown)}`),
     heartbeat: (id, beat) => void told.push(`heartbeat ${id} ${beat.holdsTask}`),
     terminating: (id, why) => void told.push(`terminating ${id} ${why}`),
     exited: (id, exit) => void told.push(`exited ${id} ${exit.delivered} ${exit.code}`),
