@@ -28,7 +28,8 @@ export interface Replicas {
 }
 
 const root = new URL("../../", import.meta.url).pathname;
-const READY_MS = 60_000;
+/** Of a machine that starts fifty executors at the time. */
+const READY_MS = 180_000;
 
 /** The administrator of a Gitea. */
 export function giteaOf({ gitea }: Pick<Peers, "gitea">, signal: AbortSignal): GiteaApi {
