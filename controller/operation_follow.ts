@@ -108,8 +108,12 @@ export function createFollow(deps: {
         }
         const waited = clock.monotonic() - since;
         const running = state.kind === "claimed" || state.kind === "running";
-        if (tier === "graceful" && running && waited >= PATIENCE_MS) {
-          engine.release.stop(id, `${why}; its runner did not end it within 2 minutes`);
+        if (tier === "graceful" && running) {
+          // Again and again: it may have been claimed in the very moment of the first time.
+          engine.release.cancel(id, why);
+          if (waited >= PATIENCE_MS) {
+            engine.release.stop(id, `${why}; its runner did not end it within 2 minutes`);
+          }
         }
         if (waited >= SLOW_MS) waitFor(operation, waitsFor(entry));
         await clock.sleep(LOOK_MS, signal);

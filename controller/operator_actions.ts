@@ -4,11 +4,12 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import { type Action, targetOf } from "./action_kinds.ts";
+import { createActionAudit } from "./action_audit.ts";
 import { type Check, createActionChecks } from "./action_checks.ts";
 import type { ActionOutcome, ActionRequest, Actions } from "./actions.ts";
 import type { Configured } from "./actions_flags.ts";
 import { settleOverrides } from "./actions_start.ts";
-import type { AuditEntry, AuditLog } from "./audit.ts";
+import type { AuditLog } from "./audit.ts";
 import type { Call } from "./backend.ts";
 import type { Engine } from "./engine.ts";
 import type { BackendName } from "./model/ids.ts";
@@ -79,49 +80,7 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
   /** Outcomes of operations that were begun: those have told of it themselves. */
   const told = new WeakSet<ActionOutcome>();
 
-  const audit = (entry: AuditEntry) => {
-    deps.audit.append(entry);
-    const { id: _, at: _at, before: _before, after: _after, ...fields } = entry;
-    logger.info("action", fields);
-  };
-  const refuse = (
-    { kind, target }: { readonly kind: string; readonly target: string },
-    { actor, note, requestId }: ActionRequest,
-    error: string,
-  ) =>
-    audit({
-      id: crypto.randomUUID(),
-      at: clock.now(),
-      actor: actor.name,
-      role: actor.role,
-      action: kind,
-      target,
-      before: null,
-      after: null,
-      note,
-      requestId,
-      result: "refused",
-      error,
-    });
-  /** What an operation has done, or why it could not. */
-  const tell = (operation: Operation, result: "done" | "failed", error = operation.error) => {
-    const { id, by, role, action, target, before, after, note, requestId } = operation;
-    const changes = { before, after: result === "done" ? after : null };
-    audit({
-      id: result === "done" ? id : `${id}-${result}`,
-      at: clock.now(),
-      actor: by,
-      role,
-      action: action.kind,
-      target,
-      ...changes,
-      note,
-      requestId,
-      result,
-      error,
-    });
-  };
-
+  const audit = createActionAudit({ audit: deps.audit, clock, logger });
   const follow = createFollow({
     engine,
     operations,
@@ -129,14 +88,14 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
     offered: deps.offered,
     async onLate(operation, detail) {
       await operations.change(operation.id, { error: detail }, tasks.signal).catch(() => {});
-      tell(operation, "failed", detail);
+      audit.told(operation, "failed", detail);
     },
   });
   const effects = createOperationEffects({
     ...deps,
     follow,
     logger,
-    tell: (operation) => tell(operation, operation.state === "failed" ? "failed" : "done"),
+    tell: (operation) => audit.told(operation, operation.state === "failed" ? "failed" : "done"),
   });
   const check = createActionChecks(deps);
 
@@ -262,7 +221,7 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
 
   const start = async (signal: AbortSignal) => {
     for (const backend of deps.enabled) {
-      await settleOverrides({ ...deps, audit }, backend, signal);
+      await settleOverrides({ ...deps, audit: audit.write }, backend, signal);
     }
     // Newest first: an undo that was cut short ends its drain.
     for (const { id } of await operations.load(signal)) {
@@ -283,7 +242,7 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
         throw error;
       });
       if (outcome.kind !== "done" && !told.has(outcome)) {
-        refuse({ kind: action.kind, target: targetOf(action) }, request, outcome.detail);
+        audit.refused({ kind: action.kind, target: targetOf(action) }, request, outcome.detail);
       }
       return outcome;
     },
@@ -292,7 +251,7 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
       return entry === undefined ? undefined : previewRelease(entry, tier);
     },
     tagOf: check.tagOf,
-    refused: refuse,
+    refused: audit.refused,
     start(signal) {
       starting = start(signal);
       return starting;
