@@ -83,13 +83,13 @@ set -euo pipefail
 layer=$1 cache=$2 deno_dir=$3; shift 3
 at=$(mktemp -d)
 mount -t tmpfs tmpfs "$at"
-mkdir "$at/upper" "$at/work" "$at/root"
-mount -t overlay -o "lowerdir=$layer:/,upperdir=$at/upper,workdir=$at/work" overlay "$at/root"
-mount --rbind /dev "$at/root/dev"
-mount --rbind /proc "$at/root/proc"
-mount --bind "$cache" "$at/root$deno_dir"
+mkdir "$at/upper" "$at/work" "$at/rootfs"
+mount -t overlay -o "lowerdir=$layer:/,upperdir=$at/upper,workdir=$at/work" overlay "$at/rootfs"
+mount --rbind /dev "$at/rootfs/dev"
+mount --rbind /proc "$at/rootfs/proc"
+mount --bind "$cache" "$at/rootfs$deno_dir"
 for _ in 1 2; do
-  chroot "$at/root" env -i PATH=/usr/local/bin:/usr/bin:/bin DENO_DIR="$deno_dir" DENO_NO_UPDATE_CHECK=1 "$@" 2>/dev/null || [ "$?" = 2 ]
+  chroot "$at/rootfs" env -i PATH=/usr/local/bin:/usr/bin:/bin DENO_DIR="$deno_dir" DENO_NO_UPDATE_CHECK=1 "$@" 2>/dev/null || [ "$?" = 2 ]
 done
 `;
   const denoDir = config.environment["DENO_DIR"] ?? "";

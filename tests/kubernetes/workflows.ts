@@ -35,6 +35,7 @@ export const BEFORE_CLAIM = [
   ...["before-image-pull", "before-unschedulable", "before-eviction", "before-shutdown"],
   ...["before-oom", "before-node-gone", "before-deleted"],
 ] as const;
+/** The same for what happens when its job runs. */
 export const AFTER_CLAIM = [
   ...["after-eviction", "after-shutdown", "after-oom", "after-node-gone", "after-deleted"],
 ] as const;
