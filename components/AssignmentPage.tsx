@@ -1,6 +1,7 @@
 import type { AssignmentDetailView, OperationView } from "../controller/views.ts";
 import { Hidden, mayAct } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
+import { hrefOf } from "./board.ts";
 import { EventsTable } from "./EventsTable.tsx";
 import { Facts } from "./Facts.tsx";
 import { inert, safeLink } from "./inert.ts";
@@ -36,8 +37,10 @@ export function AssignmentPage({ data }: { data: AssignmentData }) {
       </nav>
       <header class="title">
         <h1>
-          <Outside text={job.repository} max={200} /> <span class="sep" aria-hidden="true">›</span>
-          {" "}
+          <a class="plain" href={hrefOf({ repository: job.repository })}>
+            <Outside text={job.repository} max={200} />
+          </a>{" "}
+          <span class="sep" aria-hidden="true">›</span>{" "}
           <strong>
             <Outside text={job.job} max={200} />
           </strong>
@@ -70,7 +73,7 @@ export function AssignmentPage({ data }: { data: AssignmentData }) {
             />
           </Panel>
         )}
-      <EventsTable events={job.events} />
+      <EventsTable id={job.id} events={job.events} />
       <LastLines lines={job.lastLines} />
     </>
   );

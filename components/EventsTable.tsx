@@ -3,7 +3,7 @@ import { duration, fill, useLang } from "./lang.ts";
 import { At, Outside } from "./Small.tsx";
 
 /** Every event of an assignment by its exact name, oldest first. */
-export function EventsTable({ events }: { events: readonly EventView[] }) {
+export function EventsTable({ id, events }: { id: string; events: readonly EventView[] }) {
   const lang = useLang();
   const { assignment: text, groups } = lang.dict;
   const columns = [
@@ -23,6 +23,7 @@ export function EventsTable({ events }: { events: readonly EventView[] }) {
       <header>
         <h2 id="events">{text.events}</h2>
         <span class="count num">{events.length}</span>
+        <a class="push" href={`/history?assignment=${id}`}>{text.inHistory}</a>
       </header>
       {events.length === 0 ? <p class="empty">{text.noEvents}</p> : (
         <div

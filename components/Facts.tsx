@@ -23,14 +23,16 @@ export function Facts({ job }: { job: AssignmentDetailView }) {
           <span class="mute block">{job.fork ? text.fork : text.own}</span>
         </Fact>
         <Fact name={text.executor} wide>
-          {job.executor === null ? <Nothing /> : (
-            <span class="mono wrap">
-              <Outside text={job.executor} />
-            </span>
-          )}
+          {job.executor === null
+            ? <Nothing />
+            : (
+              <a class="mono wrap" href={`/executors?backend=${job.backend}`}>
+                <Outside text={job.executor} />
+              </a>
+            )}
         </Fact>
         <Fact name={text.backend}>
-          <a class="mono" href={`/?backend=${job.backend}`}>{job.backend}</a>
+          <a class="mono" href={`/backends/${job.backend}`}>{job.backend}</a>
         </Fact>
         <Fact name={text.owner}>
           <Outside text={job.owner} max={200} />

@@ -33,7 +33,9 @@ function Leader({ leader }: { leader: LeaderView }) {
   const name = leader.holder ?? leader.self;
   return (
     <li>
-      <p class="strip-name">{dict.leader.title}</p>
+      <p class="strip-name">
+        <a href="/leader">{dict.leader.title}</a>
+      </p>
       <p class={`mark ${tone}`}>
         <Light kind={leader.leading ? "up" : held ? "degraded" : "down"} />
         {word}

@@ -197,6 +197,7 @@ export interface Dict extends OperatingDict, ActingDict {
     noPhases: string;
     events: string;
     noEvents: string;
+    inHistory: string;
     at: string;
     event: string;
     component: string;

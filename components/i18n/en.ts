@@ -219,6 +219,7 @@ export const en: Dict = {
     overP95: "> p95",
     noPhases: "No phase has begun.",
     events: "Events",
+    inHistory: "In the history",
     noEvents: "No event is left in the events stream.",
     at: "Time (UTC)",
     event: "Event",

@@ -211,6 +211,7 @@ export const zh: Dict = {
     overP95: "> p95",
     noPhases: "尚未开始任何阶段。",
     events: "事件",
+    inHistory: "在历史中查看",
     noEvents: "事件流中已没有事件。",
     at: "时间 (UTC)",
     event: "事件",
