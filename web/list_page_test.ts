@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import type { PageQuery } from "../controller/views.ts";
+import { loadList, readFilters } from "./list_page.ts";
+
+const context = (query: string) => ({
+  url: new URL(`http://localhost/history${query}`),
+  now: 0,
+  lastEventId: () => "1-1",
+});
+const page = ({ cursor }: PageQuery) => {
+  if (cursor !== null && !cursor.startsWith("from")) {
+    return Promise.reject(new RangeError("none of ours"));
+  }
+  return Promise.resolve({ items: [cursor], nextCursor: null, total: 1 });
+};
+
+Deno.test("readFilters() leaves out what is empty, and cuts what is too long", () => {
+  const query = new URLSearchParams({ a: " x ", b: "", c: "y".repeat(500) });
+  const { a, b, c, d } = readFilters(query, ["a", "b", "c", "d"]);
+  assert.deepEqual([a, b, c?.length, d], ["x", null, 300, null]);
+});
+
+Deno.test("loadList() takes the cursor of the URL", async () => {
+  const list = await loadList(context("?cursor=from5"), {}, page);
+  assert.deepEqual([list.items, list.first, list.badCursor], [["from5"], false, false]);
+});
+
+for (const cursor of ["nonsense", "%00", "a b"]) {
+  Deno.test(`loadList() begins anew with the cursor "${cursor}", and says so`, async () => {
+    const list = await loadList(context(`?cursor=${cursor}`), {}, page);
+    assert.deepEqual([list.items, list.first, list.badCursor], [[null], true, true]);
+  });
+}
+
+Deno.test("loadList() says that a list cannot be read now, and shows the page all the same", async () => {
+  const list = await loadList(context(""), {}, () => Promise.reject(new Error("NATS is away")));
+  assert.deepEqual([list.items, list.unavailable], [[], true]);
+});
