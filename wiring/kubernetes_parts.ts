@@ -14,7 +14,7 @@ import type { ClusterParts, PartsContext } from "./parts.ts";
 /** SPEC 13. */
 const LEASE = "dynamic-runner-scheduler";
 /** A recovery, the watch and the look at everything list at their own times: together once a second. */
-const LIST_SPACING_MS = 1_250;
+const LIST_SPACING_MS = 1_000;
 
 /**
  * What an API server gives: Pods as executors, election by a Lease, the leader's label. Loaded only

@@ -27,8 +27,8 @@ const MAX_EVENTS = 100;
 const LIST_TIMEOUT_MS = 30_000;
 
 /**
- * {@link ExecutorCluster} on an API server, with the Pods of one namespace. The beginnings of two lists of
- * the same kind are `listSpacingMs` apart, whoever asks for them: 0, when it is not given.
+ * {@link ExecutorCluster} on an API server, with the Pods of one namespace. Lists of the same
+ * kind are one at a time and `listSpacingMs` apart, whoever asks for them; 0 when it is not given.
  */
 export function createExecutorCluster(
   kubernetes: Kubernetes,
@@ -50,11 +50,11 @@ export function createExecutorCluster(
     labels: Readonly<Record<string, string>>,
     { signal }: Call,
   ) => {
-    await pace(signal);
     const collection = { path, labelSelector: selectorOf(labels) };
     const options = { signal, timeoutMs: LIST_TIMEOUT_MS };
     const action = `List ${what}`;
-    return await translated(action, kubernetes.listAll(action, collection, options));
+    const work = () => kubernetes.listAll(action, collection, options);
+    return await translated(action, pace(work, signal));
   };
 
   const pods = { what: "Pods", path: podsPath, pace: podLists };
@@ -70,7 +70,7 @@ export function createExecutorCluster(
         path: podsPath,
         labelSelector: selectorOf(labels),
         decode: podOf,
-        beforeList: podLists,
+        listPace: podLists,
       };
       for await (const event of kubernetes.listAndWatch(target, { signal })) {
         switch (event.kind) {

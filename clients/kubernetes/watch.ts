@@ -3,6 +3,7 @@ import type { Logger } from "../../lib/logger.ts";
 import { backoffMs } from "../../lib/retry.ts";
 import { failureOfTransport } from "./answer.ts";
 import { KubernetesError } from "./error.ts";
+import type { Pace } from "./pace.ts";
 import type { KubernetesWatchkeeper } from "./status.ts";
 import { malformed, Refused } from "./transport.ts";
 import {
@@ -20,8 +21,8 @@ export interface WatchTarget<T> extends Collection {
   readonly source: string;
   /** Reads one object; undefined or a throw leaves it out (a throw is logged). */
   readonly decode: (object: PlainObject) => T | undefined;
-  /** Waited for before each list, beside the second that is kept between two of them anyway. */
-  readonly beforeList?: (signal: AbortSignal) => Promise<void>;
+  /** Runs each list when others of the same collection leave it room; at once when it is not given. */
+  readonly listPace?: Pace;
 }
 
 /**
@@ -87,9 +88,11 @@ export async function* listAndWatch<T>(
       if (place === null) {
         const wait = listedAt + LIST_SPACING_MS * (1 + random() / 4) - clock.monotonic();
         if (wait > 0) await clock.sleep(wait, signal);
-        await target.beforeList?.(signal);
-        listedAt = clock.monotonic();
-        const { objects, version } = await listAll(target, deps);
+        const list = () => {
+          listedAt = clock.monotonic();
+          return listAll(target, deps);
+        };
+        const { objects, version } = await (target.listPace?.(list, signal) ?? list());
         place = version;
         heard();
         yield { kind: "listed", items: objects.flatMap((object) => read(target, object, logger)) };
