@@ -68,6 +68,11 @@ export function createLeading(
     },
     fence,
     resigned: resigned.signal,
-    resign: (detail) => resigned.abort(new LeadershipLost(detail)),
+    resign(detail) {
+      if (resigned.signal.aborted) return;
+      resigned.abort(new LeadershipLost(detail));
+      // Whoever is to lead next does not wait for a server that does not answer.
+      around.onLost?.();
+    },
   };
 }
