@@ -1,6 +1,7 @@
 /**
- * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots]`.
- * Needs Chromium (`CHROMIUM`, default /usr/bin/chromium). Exit code 1 if anything fails.
+ * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots [part...]]`,
+ * parts `looks`, `pages`, `states`, `many`, `real`. Needs Chromium (`CHROMIUM`, default
+ * /usr/bin/chromium). Exit code 1 if anything fails.
  */
 import type { Browser } from "playwright-core";
 import { actions } from "./actions_part.ts";
@@ -11,26 +12,36 @@ import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
 import { real } from "./real_part.ts";
 import { check, finish, openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
-const folder = Deno.args[0] ?? await Deno.makeTempDir({ prefix: "pages-" });
+const [given, ...parts] = Deno.args;
+const wants = (part: string) => parts.length === 0 || parts.includes(part);
+const folder = given ?? await Deno.makeTempDir({ prefix: "pages-" });
 await Deno.mkdir(folder, { recursive: true });
 
 await using browser = await startBrowser();
 {
   await using site = startSite();
-  for (const look of LOOKS) await lookAt(browser, { site, folder }, look);
-  await absent(browser, site);
-  await withoutScript(browser, site, folder);
-  await otherForms(site);
-  await actions(browser, site);
-  await live(browser, site);
-  await liveElsewhere(browser, site);
-  await keyboard(browser, site);
+  if (wants("looks")) {
+    for (const look of LOOKS) await lookAt(browser, { site, folder }, look);
+    await absent(browser, site);
+  }
+  if (wants("pages")) {
+    await withoutScript(browser, site, folder);
+    await otherForms(site);
+    await actions(browser, site);
+    await live(browser, site);
+    await liveElsewhere(browser, site);
+    await keyboard(browser, site);
+  }
 }
-await states(browser);
-await disconnect(browser);
-await many(browser, folder);
-await real(browser, folder);
-await manyReal(browser, folder);
+if (wants("states")) {
+  await states(browser);
+  await disconnect(browser);
+}
+if (wants("many")) {
+  await many(browser, folder);
+  await manyReal(browser, folder);
+}
+if (wants("real")) await real(browser, folder);
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
 
