@@ -37,6 +37,8 @@ export function createClaims(deps: {
   stopWaiting(entry: Entry): Promise<void>;
   /** The backend's word that no executor could run the job any more; false when it does not answer. */
   isGone(entry: Entry, signal: AbortSignal): Promise<boolean>;
+  /** See {@link ExecutorEvents.shown}. */
+  shown: ExecutorEvents["shown"];
   guard(): void;
 }): Claims {
   const { clock, ledger, writer, gitea } = deps;
@@ -217,6 +219,7 @@ export function createClaims(deps: {
     finalAccepted(id, result) {
       ledger.dispatch(id, { kind: "final_accepted", result });
     },
+    shown: deps.shown,
     heartbeat(id, beat) {
       const entry = ledger.get(id);
       if (entry === undefined) return;

@@ -29,6 +29,7 @@ import type { Opened } from "./processor.ts";
 import type { AssignmentQueue } from "./queue.ts";
 import { createRecordWriter } from "./record_writer.ts";
 import type { ControlFlags, ControlStore, Records } from "./records.ts";
+import { createProofs } from "./proofs.ts";
 import type { Recorder } from "./recorder.ts";
 import { serveBackend } from "./serve_backend.ts";
 import { createHistory } from "./history.ts";
@@ -225,6 +226,16 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       }),
     );
   }
+  const proofs = createProofs({
+    ...deps,
+    tasks,
+    ledger,
+    writer,
+    backend: (name) => workerOf(name).backend,
+    strangers: strangersNamed,
+    isForgotten: (name, { uid }) =>
+      admission.flags(name).forgotten?.some((each) => each.uid === uid) ?? false,
+  });
   const events = createClaims({
     clock,
     logger,
@@ -234,6 +245,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     writer,
     stopWaiting: vigil.stop,
     isGone,
+    shown: proofs.shown,
     guard: deps.guard,
   });
   const inquiry = createInquiry({
@@ -261,6 +273,12 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         why: `${stranger.why}; given up by ${given.by}, it holds no slot`,
       };
     });
+  }
+
+  function strangersNamed(name: BackendName): Strangers {
+    const named = strangers.get(name);
+    if (named === undefined) throw new Error(`Use backend "${name}": it is not enabled here`);
+    return named;
   }
 
   function workerOf(name: BackendName): Worker {
@@ -309,6 +327,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       ...deps,
       worker,
       strangers: stranger,
+      proofs,
       pool: pools[name],
       admission,
       instance: options.instance,

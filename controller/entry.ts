@@ -73,6 +73,11 @@ export interface Entry {
   /** Begun by an earlier process: the journal here is only its end. */
   restored: boolean;
   recovered: Recovered | null;
+  /**
+   * An executor is there whose record is lost: until its gate has shown whether it holds the job,
+   * nothing is made for it, and nothing said of it at Gitea.
+   */
+  unproven: boolean;
   lastLines: readonly string[];
   readonly journal: JournalEntry[];
   /** What happened between its events. */
@@ -123,6 +128,7 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
     terminating: null,
     restored: false,
     recovered: null,
+    unproven: false,
     lastLines: [],
     journal: [],
     moments: new Map(),

@@ -62,6 +62,8 @@ export function createProcessor(deps: {
     }
     const record = (await deps.records.get(taskId, { signal }))?.value;
     const known = ledger.get(message.id);
+    // Nobody can tell whether its executor has been handed the job already.
+    if (known?.unproven && known.state.kind === "stored") return message.nak(RETRY_MS);
     if (known === undefined) return await admit(message, known, record, { turn, signal });
     switch (known.state.kind) {
       case "stored":

@@ -9,6 +9,7 @@ import { type AssignmentId, assignmentIdOf, type BackendName, type TaskId } from
 import type { ReasonCode } from "./model/reason.ts";
 import type { TaskRecord } from "./model/record.ts";
 import type { Offers } from "./offers.ts";
+import { type Proofs, UNPROVEN, type Unproven } from "./proofs.ts";
 import type { Opened } from "./processor.ts";
 import type { AssignmentQueue, PendingMessage } from "./queue.ts";
 import type { Recorder } from "./recorder.ts";
@@ -26,6 +27,7 @@ export interface RecoveryDeps {
   readonly offers: Offers;
   readonly ownership: Ownership;
   readonly strangers: Strangers;
+  readonly proofs: Pick<Proofs, "expect">;
   readonly recorder: Recorder;
   readonly clock: Clock;
   open(data: Uint8Array): Promise<Opened>;
@@ -44,6 +46,15 @@ interface Found {
   readonly message: PendingMessage | null;
   /** The message opened, where that matters. */
   readonly opened: Opened | null;
+  /** An executor is there, and no record. */
+  readonly unproven?: true;
+}
+
+/** What is there. */
+interface Gathered {
+  readonly found: Found[];
+  readonly strangers: readonly Stranger[];
+  readonly unproven: readonly Omit<Unproven, "adopt">[];
 }
 
 /**
@@ -61,11 +72,26 @@ export async function recoverBackend(
   const { backend } = deps.worker;
   const executors = await backend.list({ signal });
   const messages = await listMessages(deps.queue, backend.name, signal);
-  const { found, strangers } = await gather(deps, executors, messages);
+  const { found, strangers, unproven } = await gather(deps, executors, messages);
   // Oldest first: those without a message were admitted before all that still have one.
   found.sort((a, b) => placeOf(a) - placeOf(b) || ageOf(a) - ageOf(b));
   for (const stranger of strangers) deps.strangers.show(stranger);
   for (const each of found) restore(deps, each);
+  for (const each of unproven) {
+    const { info, message, opened } = each;
+    deps.proofs.expect({
+      ...each,
+      adopt: (record, executor) =>
+        restore(deps, {
+          info: infoOf(info.id, info.taskId, record.value),
+          record,
+          executor,
+          proof: "heartbeat",
+          message,
+          opened,
+        }),
+    });
+  }
   const recovered = found.filter(({ executor }) => executor !== null).length;
   deps.recorder.recovered(backend.name, recovered);
   return { executors: recovered, stored: messages.size };
@@ -75,10 +101,11 @@ async function gather(
   deps: RecoveryDeps,
   executors: readonly Executor[],
   messages: ReadonlyMap<AssignmentId, PendingMessage>,
-): Promise<{ readonly found: Found[]; readonly strangers: readonly Stranger[] }> {
+): Promise<Gathered> {
   const { name } = deps.worker.backend;
   const found = new Map<AssignmentId, Found>();
   const strangers: Stranger[] = [];
+  const unproven: Omit<Unproven, "adopt">[] = [];
 
   for (const executor of executors) {
     const identified = deps.identify(executor);
@@ -90,7 +117,16 @@ async function gather(
     const record = deps.records.get(taskId);
     const proof = record === undefined ? null : await prove(deps.ownership, executor, record.value);
     if (record === undefined) {
-      strangers.push({ executor, ownership: "unknown", why: "there is no record of it" });
+      const why = executor.terminal ? "there is no record of it" : UNPROVEN;
+      strangers.push({ executor, ownership: "unknown", why });
+      const message = messages.get(id) ?? null;
+      const opened = message === null ? null : await deps.open(message.data);
+      const info = opened?.kind === "readable" ? opened.info : identified.info;
+      const nothing = { record: null, executor: null, proof: null };
+      if (message !== null) {
+        found.set(id, { info, ...nothing, message, opened, unproven: true });
+      }
+      if (!executor.terminal) unproven.push({ info: identified.info, executor, message, opened });
     } else if (proof === null) {
       strangers.push({ executor, ownership: "foreign", why: "its record names another one" });
     } else {
@@ -114,7 +150,7 @@ async function gather(
     const nothing = { record: null, executor: null, proof: null };
     found.set(message.id, { info: opened.info, message, opened, ...nothing });
   }
-  return { found: [...found.values()], strangers };
+  return { found: [...found.values()], strangers, unproven };
 }
 
 function restore(deps: RecoveryDeps, found: Found): void {
@@ -135,6 +171,7 @@ function restore(deps: RecoveryDeps, found: Found): void {
   entry.executor = executor;
   // An earlier process may have asked for one just before it ended.
   entry.mayExist = record !== null && state.kind === "stored";
+  entry.unproven = found.unproven ?? false;
   entry.sequence = message?.sequence ?? null;
   if (found.proof !== null) entry.recovered = { at: clock.now(), proof: found.proof };
   explain(deps, entry);
@@ -189,6 +226,14 @@ function explain(deps: RecoveryDeps, entry: Entry): void {
   const since = deps.clock.now();
   switch (entry.state.kind) {
     case "stored":
+      if (entry.unproven) {
+        entry.reason = {
+          code: "awaiting_claim",
+          detail: `its executor is there; ${UNPROVEN}`,
+          since,
+        };
+        return;
+      }
       entry.reason = { ...deps.waiting(), since };
       return;
     case "parked": {

@@ -17,6 +17,7 @@ import {
 import type { Offers } from "./offers.ts";
 import type { Pool } from "./pool.ts";
 import { createProcessor, type Opened } from "./processor.ts";
+import type { Proofs } from "./proofs.ts";
 import type { AssignmentQueue } from "./queue.ts";
 import type { RecordWriter } from "./record_writer.ts";
 import type { Recorder } from "./recorder.ts";
@@ -41,6 +42,7 @@ export interface ServeDeps {
   readonly offers: Offers;
   readonly ledger: Ledger;
   readonly ownership: Ownership;
+  readonly proofs: Proofs;
   readonly recorder: Recorder;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -72,7 +72,8 @@ export function createStrangers(deps: {
     forget,
     async meet(seen, signal) {
       const known = strangers.get(seen.name);
-      if (known?.executor.uid === seen.uid) return show({ ...known, executor: seen });
+      const isOver = seen.terminal && seen.ended !== null;
+      if (known?.executor.uid === seen.uid && !isOver) return show({ ...known, executor: seen });
       // What a list or a late change says may be over by now.
       const executor = await backend.find(seen.name, { signal });
       if (executor === undefined) return forget(seen.name);

@@ -62,6 +62,8 @@ export interface Plan {
   readonly deaf?: boolean;
   /** It reports on its way, and goes on whatever it is told. */
   readonly reports?: boolean;
+  /** Its gate is of a release that does not say where the log begins. */
+  readonly old?: boolean;
 }
 
 /** What a program sees of the world. */
@@ -114,11 +116,12 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   const id = parseAssignmentId(`gitea-task-${deps.task}`);
   if (id === undefined) throw new Error(`Run program: "${deps.task}" is no task`);
   const caller: Caller = { id, spiffeId, gate: `gate-${executor.uid}` };
-  while (true) {
+  let logOffset: number | undefined;
+  while (logOffset === undefined) {
     const told = await ask(() => deps.facade().fetchTask(caller, signal));
     if (told === undefined) return end(1);
-    if (told.value !== null) break;
-    await clock.sleep(POLL_MS, signal);
+    if (told.value !== null) logOffset = told.value.logOffset;
+    else await clock.sleep(POLL_MS, signal);
   }
   deps.handed(caller.gate);
   if (plan.fate === "dies_holding") return end(137);
@@ -150,7 +153,8 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   let stuck = false;
   for (let left = plan.runMs; left > 0; left -= BEAT_MS) {
     await clock.sleep(Math.min(left, BEAT_MS), signal);
-    deps.facade().heartbeat(caller, true);
+    const beat = { holdsTask: true, ...plan.old === true ? {} : { logOffset } };
+    deps.facade().heartbeat(caller, beat);
     if (stuck) continue;
     if (plan.reports === true) await report(null);
     if (plan.obeys !== true && plan.deaf !== true) continue;

@@ -2,7 +2,7 @@ import type { Gitea } from "../../controller/gitea.ts";
 import type { AssignmentId } from "../../controller/model/ids.ts";
 import type { ExecutorEvents } from "../../controller/offers.ts";
 import { createLateEvents } from "../../facade/late_events.ts";
-import { createRegistry, type Registry } from "../../facade/registry.ts";
+import { createRegistry, type OfferState, type Registry } from "../../facade/registry.ts";
 import { createRelay, type Relay } from "../../facade/relay.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
@@ -21,6 +21,13 @@ export type Told<T> =
   | { readonly kind: "away" }
   | { readonly kind: "refused" };
 
+/** What a gate's heartbeat says. */
+export interface Beat {
+  readonly holdsTask: boolean;
+  /** Absent: a gate of an earlier release, or one that was not handed its task. */
+  readonly logOffset?: number;
+}
+
 /** The facade without its transport: real registry and relays, calls instead of Connect. */
 export interface FakeFacade {
   readonly offers: Registry;
@@ -29,12 +36,18 @@ export interface FakeFacade {
   bind(events: ExecutorEvents): void;
   /** The process is gone. */
   close(): void;
-  /** The task, or null for "none yet". */
-  fetchTask(caller: Caller, signal: AbortSignal): Promise<Told<Task | null>>;
+  /** The task and where its log begins, or null for "none yet". */
+  fetchTask(caller: Caller, signal: AbortSignal): Promise<Told<Handed | null>>;
   /** Does something with the relay of the caller's claimed job. */
   report<T>(caller: Caller, act: (relay: Relay) => Promise<T>): Promise<Told<T>>;
-  heartbeat(caller: Caller, holdsTask: boolean): void;
+  heartbeat(caller: Caller, beat: Beat): void;
   exit(caller: Caller, delivered: boolean): void;
+}
+
+/** What a gate is handed. */
+export interface Handed {
+  readonly task: Task;
+  readonly logOffset: number;
 }
 
 const HOLD_MS = 4_000;
@@ -58,23 +71,32 @@ export function createFakeFacade(
     const found = registry.resolve(caller.id, caller.spiffeId);
     if (found.kind === "unknown") return { kind: registry.isComplete ? "refused" : "away" };
     if (found.kind === "foreign") return { kind: "refused" };
+    if (found.kind === "unproven") return { kind: "away" };
     const { state } = found.offer;
     if (state.kind === "offered") return { kind: "refused" };
     if (state.kind === "claimed" && state.gate !== caller.gate) return { kind: "refused" };
     return state.relay === null ? { kind: "refused" } : { kind: "done", value: state.relay };
   };
 
-  const fetchTask = async (caller: Caller, signal: AbortSignal): Promise<Told<Task | null>> => {
+  const handed = (state: OfferState & { readonly kind: "claimed" }): Handed | null =>
+    state.task === null ? null : { task: state.task, logOffset: state.logOffset };
+
+  const fetchTask = async (caller: Caller, signal: AbortSignal): Promise<Told<Handed | null>> => {
     using patience = clock.timeout(HOLD_MS);
     const hold = AbortSignal.any([signal, patience.signal, closed.signal]);
+    if (registry.resolve(caller.id, caller.spiffeId).kind === "unproven") {
+      events.shown(caller.id, caller.gate, { kind: "asks" });
+    }
     const found = await registry.waitOffer(caller.id, caller.spiffeId, hold);
     if (closed.signal.aborted) return { kind: "away" };
     if (found.kind === "foreign") return { kind: "refused" };
-    if (found.kind === "unknown") return { kind: "done", value: null };
+    if (found.kind !== "found") return { kind: "done", value: null };
     const { state } = found.offer;
     if (state.kind === "removed") return { kind: "refused" };
     if (state.kind === "claimed") {
-      return state.gate === caller.gate ? { kind: "done", value: state.task } : { kind: "refused" };
+      return state.gate === caller.gate
+        ? { kind: "done", value: handed(state) }
+        : { kind: "refused" };
     }
     const answer = await events.claim(caller.id, caller.gate, hold);
     if (closed.signal.aborted) return { kind: "away" };
@@ -83,7 +105,7 @@ export function createFakeFacade(
     registry.claimed(caller.id, caller.gate, answer.logOffset);
     const after = registry.resolve(caller.id, caller.spiffeId);
     return after.kind === "found" && after.offer.state.kind === "claimed"
-      ? { kind: "done", value: after.offer.state.task }
+      ? { kind: "done", value: handed(after.offer.state) }
       : { kind: "refused" };
   };
 
@@ -109,7 +131,14 @@ export function createFakeFacade(
         return { kind: "away" };
       }
     },
-    heartbeat(caller, holdsTask) {
+    heartbeat(caller, { holdsTask, logOffset }) {
+      if (closed.signal.aborted) return;
+      if (registry.resolve(caller.id, caller.spiffeId).kind === "unproven") {
+        if (logOffset !== undefined) {
+          events.shown(caller.id, caller.gate, { kind: "holds", logOffset });
+        } else if (holdsTask) events.shown(caller.id, caller.gate, { kind: "holds_somewhere" });
+        return;
+      }
       if (claimedOf(caller).kind !== "done") return;
       events.heartbeat(caller.id, { gate: caller.gate, holdsTask });
     },
