@@ -72,11 +72,26 @@ Deno.test("main steps down: answered, exit code 3, and the other one leads withi
   await using second = await world.start(there.stateDir);
   await second.logged("another controller leads, this one waits");
 
-  const response = await fetch(`${await first.url()}/api/v1/leader/step-down`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ note: "a node is replaced" }),
-  });
+  const post = async (controller: ControllerProcess, path: string) =>
+    await fetch(`${await controller.url()}/api/v1/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ note: "a node is replaced" }),
+    });
+  const detail = async (answer: Response) => `${answer.status} ${(await answer.json()).detail}`;
+  assert.match(await detail(await post(first, "backends/pod/cordon")), /^404 Enable the backend/);
+  assert.match(
+    await detail(await post(second, "leader/step-down")),
+    /^503 Ask the leader: it is "/,
+  );
+  // A standby reads what the leader has stored.
+  const seen = await eventually(async () => {
+    const { items } = await second.get<Page<AuditView>>("/api/v1/audit");
+    return items.length > 0 && items;
+  }, { what: "the refusal in the standby's audit" });
+  assert.deepEqual(seen.map(({ action, result }) => [action, result]), [["cordon", "refused"]]);
+
+  const response = await post(first, "leader/step-down");
   const operation: OperationView = await response.json();
   assert.deepEqual([response.status, operation.state], [200, "done"], JSON.stringify(operation));
   assert.equal(await first.exited, 3, await first.text());
@@ -85,7 +100,10 @@ Deno.test("main steps down: answered, exit code 3, and the other one leads withi
   assert.ok(performance.now() - since < 2_000, `${performance.now() - since} ms`);
   assert.match(await first.text(), /stepped down by operator on this machine: a node is replaced/);
   const { items } = await second.get<Page<AuditView>>("/api/v1/audit");
-  assert.deepEqual(items.map(({ action, result }) => [action, result]), [["step-down", "done"]]);
+  assert.deepEqual(items.map(({ action, result }) => [action, result]), [
+    ["step-down", "done"],
+    ["cordon", "refused"],
+  ]);
   const kept = await second.get<OperationView>(`/api/v1/operations/${operation.id}`);
   assert.deepEqual(kept, operation);
   assert.equal(await second.end("SIGTERM"), 0, await second.text());
