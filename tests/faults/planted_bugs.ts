@@ -8,11 +8,12 @@ const NOT_COPIED = new Set(["node_modules", ".git", ".state"]);
 
 /**
  * Plants each bug, one at a time, into a copy of the repository: the one test that is named for it
- * must pass without the bug and fail with it.
+ * must pass without the bug and fail with it. `env`: further variables of the tests.
  */
 export async function playMutations(
   mutations: readonly Mutation[],
   report: Report,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   if (mutations.length === 0) return;
   const copy = await Deno.makeTempDir({ prefix: "gdr-mutations-" });
@@ -20,27 +21,37 @@ export async function playMutations(
     await copyTree(ROOT, copy);
     await Deno.symlink(join(ROOT, "node_modules"), join(copy, "node_modules"));
     for (const mutation of mutations) {
-      await report.check(mutation.name, () => plant(mutation, copy));
+      await report.check(mutation.name, () => plant(mutation, { copy, env }));
     }
   } finally {
     await Deno.remove(copy, { recursive: true });
   }
 }
 
-async function plant({ file, before, after, test }: Mutation, copy: string): Promise<string> {
+interface Place {
+  /** Copy of the repository. */
+  readonly copy: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+async function plant(
+  { file, before, after, test }: Mutation,
+  place: Place,
+): Promise<string> {
+  const { copy } = place;
   const path = join(copy, file);
   const sound = await Deno.readTextFile(path);
   const places = sound.split(before).length - 1;
   if (places !== 1) {
     throw new Error(`Plant the bug in "${file}": its text stands there ${places} times: ${before}`);
   }
-  const without = await runTest(test, copy);
+  const without = await runTest(test, place);
   if (without.passed < 1 || without.failed > 0) {
     throw new Error(`The test "${test.name}" does not pass without the bug: ${without.tail}`);
   }
   await Deno.writeTextFile(path, sound.replace(before, () => after));
   try {
-    const planted = await runTest(test, copy);
+    const planted = await runTest(test, place);
     if (planted.failed < 1) {
       throw new Error(`The test "${test.name}" does not notice the bug: ${planted.tail}`);
     }
@@ -57,11 +68,14 @@ interface Outcome {
 }
 
 /** Runs the tests of a file with that text in their names. Code that cannot be loaded counts as neither. */
-async function runTest({ file, name }: Mutation["test"], cwd: string): Promise<Outcome> {
+async function runTest(
+  { file, name }: Mutation["test"],
+  { copy: cwd, env }: Place,
+): Promise<Outcome> {
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["test", "-A", "--no-check", "--filter", name, file],
     cwd,
-    env: { NO_COLOR: "1" },
+    env: { NO_COLOR: "1", ...env },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",

@@ -17,13 +17,15 @@ import { checkEndings, checkSidecar } from "./endings.ts";
 import { firstInstallation, startCluster } from "./cluster.ts";
 import { checkHandover } from "./handover.ts";
 import { checkLeadership } from "./leadership.ts";
-import { checkApiOutage, checkRollingRestart } from "./load.ts";
+import { checkApiOutage } from "./load.ts";
 import { checkInstances } from "./instances.ts";
+import { checkMutations } from "./mutations.ts";
 import { checkRightsUsed } from "./rights_used.ts";
 import { checkRecovery } from "./recovery_pods.ts";
 import { checkRefusals } from "./refusals.ts";
 import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
 import { checkRights } from "./rights.ts";
+import { checkRollingRestart } from "./rolling.ts";
 import type { Stage } from "./stage.ts";
 import { WORKFLOWS } from "./workflows.ts";
 
@@ -43,6 +45,7 @@ const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   outage: checkApiOutage,
   recovery: checkRecovery,
   chaos: checkChaos,
+  mutations: checkMutations,
   used: checkRightsUsed,
 };
 

@@ -24,6 +24,7 @@ import { Result, type Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { createOwnership } from "../../wiring/ownership.ts";
 import { createPlace } from "../../wiring/place.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
+import { createPodOnCluster } from "../fakes/pod_on_cluster.ts";
 import { add, createFakeGitea, type FakeGitea } from "../fakes/gitea_port.ts";
 import { createFakeQueue, type FakeQueue } from "../fakes/queue.ts";
 import { createFakeStore, type FakeStore } from "../fakes/records.ts";
@@ -102,17 +103,22 @@ export interface World extends AsyncDisposable {
   executor(task: number): ExecutorName;
 }
 
-/** Makes a {@link World}; dispose it to end every controller and every program. */
+/**
+ * Makes a {@link World}; dispose it to end every controller and every program. With
+ * `TEST_POD_BACKEND=cluster` its Pods are the Pod backend's, on a cluster in memory.
+ */
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   // Everything is in memory: turns of the event loop need no real time.
   const clock = createFakeClock(undefined, () => new Promise((resolve) => setImmediate(resolve)));
   const gitea = createFakeGitea();
   const queue = createFakeQueue({ clock });
   const store = createFakeStore();
-  const pod = createFakeBackend({ name: "pod", clock });
   const vm = createFakeBackend({ name: "vm", clock });
   const names = options.backends ?? ["pod"];
   const instance = await instanceOf("uuid", "namespace");
+  const pod = Deno.env.get("TEST_POD_BACKEND") === "cluster"
+    ? createPodOnCluster({ clock, instance, prefix: PREFIX })
+    : createFakeBackend({ name: "pod", clock });
   const ownership = createOwnership({
     keys: KEYS,
     prefix: PREFIX,
@@ -151,7 +157,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           lives.delete(uid);
         }
         if (executor === null || executor.ended !== null || lives.has(executor.uid)) continue;
-        if (!executor.uid.startsWith("fake-")) continue;
+        // What a test has put there runs nothing.
+        if (!/^(fake|uid)-/.test(executor.uid)) continue;
         const task = name.slice(name.lastIndexOf("-") + 1);
         const attempt = (attempts.get(task) ?? 0) + 1;
         attempts.set(task, attempt);
