@@ -308,25 +308,37 @@ export function eventsOf(job: AssignmentView): EventView[] {
 }
 
 const PHASES: readonly (readonly [string, number, number, number])[] = [
-  ["fetched", 8, 9, 30],
-  ["stored", 6, 5, 21],
-  ["delivered", 3, 3, 12],
-  ["admitted", 9, 8, 25],
-  ["entry made", 58, 60, 140],
-  ["executor created", 640, 420, 610],
-  ["scheduled", 210, 190, 900],
-  ["image ready", 1240, 900, 4200],
-  ["first call over mTLS", 310, 280, 620],
-  ["task handed over", 26, 24, 80],
-  ["first log row", 840, 700, 1500],
-  ["final state accepted", 178_000, 96_000, 240_000],
-  ["logs closed", 120, 110, 300],
-  ["cleaned", 2300, 2100, 5200],
+  ["queued", 17, 15, 63],
+  ["admission", 9, 8, 25],
+  ["create", 640, 420, 610],
+  ["identity", 58, 60, 140],
+  ["schedule", 210, 190, 900],
+  ["image", 1240, 900, 4200],
+  ["boot", 310, 280, 620],
+  ["start", 26, 24, 80],
+  ["hand_over", 12, 14, 60],
+  ["first_row", 840, 700, 1500],
+  ["run", 178_000, 96_000, 240_000],
+  ["clean_up", 2300, 2100, 5200],
 ];
+
+/** How many phases have begun. */
+const BEGUN: Readonly<Record<StateName, number>> = {
+  stored: 1,
+  parked: 3,
+  invalid: 1,
+  admitted: 3,
+  starting: 4,
+  ready: 7,
+  claimed: 9,
+  running: 11,
+  terminal: 12,
+  cleaned: 12,
+};
 
 /** The phases of a job up to its state; the last one lasts unless the job is cleaned. */
 export function phasesOf(job: AssignmentView): PhaseView[] {
-  const count = Math.min(PHASES.length, UNTIL[job.state] + 2);
+  const count = BEGUN[job.state];
   let at = Date.parse(job.createdAt);
   return PHASES.slice(0, count).map(([name, ms, p50, p95], index): PhaseView => {
     const started = at;
