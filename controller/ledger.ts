@@ -32,6 +32,11 @@ export interface Ledger {
     at: number,
     waiting?: WaitingReason | null,
   ): Entry;
+  /**
+   * How long an entry exists, and how long it is in the state it is in, in milliseconds of the monotonic
+   * clock. What lies before it was added is told by the wall clock of that moment.
+   */
+  age(entry: Entry): { readonly totalMs: number; readonly inStateMs: number };
   /** Lets an event happen to an assignment; unknown ids are ignored. */
   dispatch(id: AssignmentId, event: Event): void;
   /** Adds to the assignment's history and passes it on. */
@@ -58,6 +63,8 @@ export function createLedger(deps: {
   const keepEnded = deps.keepEnded ?? 1_000;
   const entries = new Map<AssignmentId, Entry>();
   const index = { pod: createIndex(), vm: createIndex() };
+  /** Moments of the monotonic clock: a wall clock that is set must not end or keep a job. */
+  const began = new WeakMap<Entry, { total: number; inState: number }>();
   /** In the order in which they ended. */
   const ended = new Set<Entry>();
   const listeners = new Set<LedgerListener>();
@@ -76,6 +83,8 @@ export function createLedger(deps: {
     pools[backend].observe(id, state);
     if (state.kind === before.kind) return;
     entry.stateSince = now;
+    const moments = began.get(entry);
+    if (moments !== undefined) moments.inState = clock.monotonic();
     index[backend][before.kind].delete(entry);
     index[backend][state.kind].add(entry);
     entry.phase.abort(new DOMException(`Moved on to ${state.kind}`, "AbortError"));
@@ -107,12 +116,19 @@ export function createLedger(deps: {
       const replaced = entries.get(info.id);
       if (replaced !== undefined) forget(replaced);
       const entry = createEntry(info, state, at, clock.now());
+      const inState = clock.monotonic();
+      began.set(entry, { total: inState - Math.max(0, clock.now() - at), inState });
       setReason(entry, waiting, clock.now());
       entries.set(info.id, entry);
       index[info.backend][state.kind].add(entry);
       apply(entry, state);
       notify(entry);
       return entry;
+    },
+    age(entry) {
+      const now = clock.monotonic();
+      const { total, inState } = began.get(entry) ?? { total: now, inState: now };
+      return { totalMs: now - total, inStateMs: now - inState };
     },
     dispatch(id, event) {
       const entry = entries.get(id);

@@ -123,6 +123,24 @@ Deno.test("dispatch() remembers since when a reason holds while it stays the sam
   assert.equal(entry.reason?.since, world.clock.now());
 });
 
+Deno.test("age() tells how long by the monotonic clock, whatever becomes of the wall clock", async () => {
+  let aheadMs = 0;
+  const { clock, ledger } = createLedgerWorld({ wallAheadMs: () => aheadMs });
+  const entry = ledger.add(infoOf(1), { kind: "stored" }, clock.now() - 60_000);
+  for (const ms of [3_600_000, -3_600_000, 0]) {
+    aheadMs = ms;
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(ledger.age(entry), { totalMs: 63_000, inStateMs: 3_000 });
+  aheadMs = -3_600_000;
+  ledger.dispatch(entry.info.id, events.delivered ?? assert.fail());
+  await clock.advance(500);
+  assert.deepEqual(ledger.age(entry), { totalMs: 63_500, inStateMs: 500 });
+  // Stored by a clock that was ahead of ours.
+  const future = ledger.add(infoOf(2), { kind: "stored" }, clock.now() + 60_000);
+  assert.equal(ledger.age(future).totalMs, 0);
+});
+
 Deno.test("write() bounds the journal of one that is tried again and again", () => {
   const world = createLedgerWorld();
   const entry = world.ledger.add(infoOf(1), { kind: "stored" }, 0);

@@ -66,12 +66,11 @@ export function createLifecycle(deps: {
     const id = deps.assignmentOf(name);
     const entry = id === undefined ? undefined : ledger.get(id);
     const live = entry !== undefined && entry.state.kind !== "cleaned" ? entry : undefined;
-    if (live?.unproven && (executor === null || executor.ended !== null)) unheard(live);
     if (executor === null) {
       strangers.forget(name);
-      return live === undefined || live.unproven ? undefined : gone(live);
+      return live === undefined ? undefined : gone(live);
     }
-    if (live === undefined || live.unproven) return await strangers.meet(executor, signal);
+    if (live === undefined) return await strangers.meet(executor, signal);
     if (!await worker.isOurs(live, executor)) return await usurped(live, executor, signal);
     strangers.forget(name);
     live.executor = executor;
@@ -99,10 +98,6 @@ export function createLifecycle(deps: {
     ledger.dispatch(entry.info.id, { kind: "look_again" });
   };
 
-  /** It may have begun the job, so nobody may begin it again. */
-  const unheard = (entry: Entry) =>
-    ledger.dispatch(entry.info.id, { kind: "gave_up", code: "executor_lost", detail: UNHEARD });
-
   const ended = (entry: Entry, executor: Executor) => {
     if (executor.ended !== null) entry.lastLines = executor.ended.lastLines;
     const { id } = entry.info;
@@ -129,15 +124,10 @@ export function createLifecycle(deps: {
     for (const executor of executors) await lookSafely({ name: executor.name, executor }, signal);
     strangers.keepOnly(names);
     const kinds = ["starting", "ready", "claimed", "running", "settling", "terminal"] as const;
-    const unproven = inState("stored").filter((entry) => entry.unproven);
-    const believed = [
-      ...inState(...kinds).map(({ executor }) => executor?.name),
-      ...unproven.map(({ info }) => worker.nameOf(info)),
-    ];
-    for (const name of believed) {
-      if (name === undefined || names.has(name)) continue;
-      const found = await backend.find(name, { signal });
-      await lookSafely({ name, executor: found ?? null }, signal);
+    for (const { executor } of inState(...kinds)) {
+      if (executor === null || names.has(executor.name)) continue;
+      const found = await backend.find(executor.name, { signal });
+      await lookSafely({ name: executor.name, executor: found ?? null }, signal);
     }
   };
 
@@ -159,11 +149,11 @@ export function createLifecycle(deps: {
       const { state } = entry;
       if (state.kind !== "terminal" || hasEnded(state.presence)) continue;
       // It keeps its slot until it is gone. Without the marker the deletion would be forgotten.
-      const over = clock.now() - entry.stateSince >= times.lingerMs;
+      const over = ledger.age(entry).inStateMs >= times.lingerMs;
       if (over && state.marker !== "pending") deps.run(entry, { kind: "delete_executor" });
     }
     for (const entry of inState("stored", "parked", "admitted", "starting", "ready")) {
-      if (clock.now() - entry.createdAt >= deps.maxWaitMs) giveUp(entry);
+      if (ledger.age(entry).totalMs >= deps.maxWaitMs) giveUp(entry);
     }
   };
 
@@ -225,9 +215,6 @@ export function createLifecycle(deps: {
     },
   };
 }
-
-const UNHEARD = "its executor has ended, and its record is lost: nobody can tell whether it has " +
-  "begun the job, so it is not begun again; run it again if that does no harm";
 
 /** By the backend's word. */
 function hasEnded(presence: Presence): boolean {

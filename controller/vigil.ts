@@ -77,15 +77,13 @@ export function createVigil(deps: {
 
   // Gitea has just handed it out: the first heartbeat is due one interval later.
   const lastWord = (entry: Entry) =>
-    asked.get(entry) ?? clock.monotonic() - (clock.now() - entry.createdAt);
+    asked.get(entry) ?? clock.monotonic() - ledger.age(entry).totalMs;
 
   /** Who is due, those that are latest for their interval first. */
   const due = (): Entry[] => {
     const now = clock.monotonic();
     const found: { readonly entry: Entry; readonly late: number }[] = [];
     const add = (entry: Entry, intervalMs: number) => {
-      // Its runner may be at work: a row of ours would push its rows away.
-      if (entry.unproven) return;
       const late = (now - lastWord(entry)) / intervalMs;
       if (late >= 1 && entry.claiming === null && !underWay.has(entry)) found.push({ entry, late });
     };

@@ -13,7 +13,9 @@ import { createVigil } from "./vigil.ts";
 import { createWaitingRows } from "./waiting_rows.ts";
 
 function setup(options: { near?: number; maxRps?: number } = {}) {
-  const clock = createFakeClock();
+  const fake = createFakeClock();
+  const wall = { aheadMs: 0 };
+  const clock = { ...fake, now: () => fake.now() + wall.aheadMs };
   const gitea = createFakeGitea();
   const effects: string[] = [];
   const stop = new AbortController();
@@ -43,6 +45,7 @@ function setup(options: { near?: number; maxRps?: number } = {}) {
   const running = vigil.run(stop.signal);
   return {
     clock,
+    wall,
     gitea,
     ledger,
     vigil,
@@ -103,6 +106,18 @@ Deno.test("run() has a cancelled waiting task settled as cancelled within 10 s",
   await t.clock.advance(10_000);
   assert.equal(entry.state.kind, "settling");
   assert.deepEqual(t.effects, ["withdraw", "settle"]);
+});
+
+Deno.test("run() asks as ever when the wall clock is set by an hour", async () => {
+  await using t = setup({ near: 100 });
+  t.put(1, { kind: "stored" });
+  t.wall.aheadMs = -3_600_000;
+  await t.clock.advance(10_000);
+  assert.equal(t.beats(1), 1, "set back");
+  t.put(2, { kind: "stored" });
+  t.wall.aheadMs = 3_600_000;
+  await t.clock.advance(3_000);
+  assert.equal(t.beats(2), 0, "set on");
 });
 
 Deno.test("run() stays within its budget when many wait", async () => {

@@ -23,15 +23,21 @@ export interface LedgerWorld {
 
 /** Makes a {@link LedgerWorld}. */
 export function createLedgerWorld(
-  options: { readonly capacity?: number; readonly keepEnded?: number } = {},
+  options: {
+    readonly capacity?: number;
+    readonly keepEnded?: number;
+    /** How far the ledger's wall clock is ahead; 0 by default. */
+    wallAheadMs?(): number;
+  } = {},
 ): LedgerWorld {
   const clock = createFakeClock();
   const makePool = () => createPool({ capacity: () => options.capacity ?? 4, open: () => true });
   const pools = { pod: makePool(), vm: makePool() };
   const effects: (readonly [AssignmentId, Effect["kind"]])[] = [];
   const journal: JournalEntry[] = [];
+  const wallAheadMs = options.wallAheadMs ?? (() => 0);
   const ledger = createLedger({
-    clock,
+    clock: { ...clock, now: () => clock.now() + wallAheadMs() },
     pools,
     delays: DEFAULT_DELAYS,
     journal: { write: (entry) => void journal.push(entry) },
