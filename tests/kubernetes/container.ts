@@ -34,6 +34,8 @@ export interface ContainerOptions {
 
 /** A container that has been started. */
 export interface Container {
+  /** Its first process. */
+  readonly pid: number;
   readonly logFile: string;
   /** Resolves to the exit code of its first process; 128 + number when a signal ended it. */
   readonly exited: Promise<number>;
@@ -102,6 +104,7 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
   }, { what: `the first process of "${folder}"`, timeoutMs: 10_000 });
   const processes = () => processesIn(podUid, containerId);
   return {
+    pid,
     logFile: process.logFile,
     exited: process.exited,
     processes,

@@ -1,9 +1,10 @@
 import { at, listAt } from "../support/kube_manifests.ts";
 import type { KubeAccess } from "../support/kube_access.ts";
-import { type KubeClient, KubeError, type KubeObject } from "../support/kube_client.ts";
+import type { KubeClient, KubeObject } from "../support/kube_client.ts";
 import { createTasks } from "./tasks.ts";
 import { type Container, startContainer } from "./container.ts";
 import type { Image } from "./image.ts";
+import { disruption, ifConflict, ifGone, iso, lastWords } from "./kubelet_words.ts";
 import { environmentOf } from "./pod_environment.ts";
 import { makeVolumes, mountsOf } from "./pod_volumes.ts";
 
@@ -47,6 +48,10 @@ export interface NodePod {
   log(container?: string): Promise<string>;
   /** Live processes of the container. */
   processes(container?: string): Promise<number[]>;
+  /** The container's first process. */
+  pid(container?: string): number;
+  /** When the container ended before it was started again, ms since the epoch; null when it never did. */
+  endedAt(container?: string): number | null;
 }
 
 /**
@@ -80,6 +85,9 @@ interface Running {
   restarts: number;
   /** As the API shows it. */
   state: KubeObject;
+  /** How it ended before it was started again; empty before that. */
+  lastState: KubeObject;
+  endedAt: number | null;
   reason: string | null;
 }
 
@@ -144,6 +152,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       restartCount: one.restarts,
       ...one.container === null ? {} : { containerID: `containerd://${one.containerId}` },
       state: one.state,
+      lastState: one.lastState,
     })),
   });
   const report = async (entry: Entry) => {
@@ -215,8 +224,10 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     const startedAt = iso(Date.now());
     one.container = container;
     one.reason = null;
+    if ("terminated" in one.state) one.lastState = one.state;
     one.state = { running: { startedAt } };
     tasks.add(container.exited.then((exitCode) => {
+      one.endedAt = Date.now();
       queue(entry, async () => {
         await ended(entry, one, { exitCode, startedAt });
         const again = at(object, "spec", "restartPolicy") !== "Never";
@@ -269,6 +280,8 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       container: null,
       restarts: 0,
       state: { waiting: { reason: "ContainerCreating" } },
+      lastState: {},
+      endedAt: null,
       reason: null,
     }));
     const unknown = entry.containers.find((one) =>
@@ -399,6 +412,9 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     startedAt: entry.startedAt,
     log: async (name = "executor") => await Deno.readTextFile(containerOf(entry, name).logFile),
     processes: async (name = "executor") => await containerOf(entry, name).processes(),
+    pid: (name = "executor") => containerOf(entry, name).pid,
+    endedAt: (name = "executor") =>
+      entry.containers.find((one) => one.name === name)?.endedAt ?? null,
   });
 
   const kubelet: Kubelet = {
@@ -493,34 +509,4 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     }
   })());
   return kubelet;
-}
-
-function disruption(reason: string, message: string): unknown {
-  return {
-    type: "DisruptionTarget",
-    status: "True",
-    reason,
-    message,
-    lastTransitionTime: iso(Date.now()),
-  };
-}
-
-/** What `FallbackToLogsOnError` takes: the last 2048 bytes, at most 80 lines. */
-async function lastWords(file: string): Promise<string> {
-  const bytes = await Deno.readFile(file).catch(() => new Uint8Array());
-  return new TextDecoder().decode(bytes.slice(-2048)).split("\n").slice(-80).join("\n");
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
-}
-
-function ifGone(error: unknown): undefined {
-  if (error instanceof KubeError && (error.status === 404 || error.status === 409)) return;
-  throw error;
-}
-
-function ifConflict(error: unknown): undefined {
-  if (error instanceof KubeError && (error.status === 409 || error.status === 404)) return;
-  throw error;
 }

@@ -1,6 +1,7 @@
 import { createGiteaApi, type GiteaApi } from "../support/gitea_api.ts";
 import { eventually } from "../support/eventually.ts";
 import { isObject } from "../../lib/json_object.ts";
+import { imageConfig, parseDockerfile } from "../support/kube_dockerfile.ts";
 import { at } from "../support/kube_manifests.ts";
 import { run } from "../support/process.ts";
 import type { Peers } from "../support/peers.ts";
@@ -11,6 +12,8 @@ export interface ReplicaOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A ConfigMap of its namespace, mounted at `/config`. */
   readonly configMap?: string;
+  /** Files of the repository that are run in the process before the program. */
+  readonly preload?: readonly string[];
 }
 
 /** The controllers' Pods, as a Deployment's controllers would make them. */
@@ -72,6 +75,12 @@ export const NATS_AUTHORIZATION = `accounts {
   B { jetstream: enabled, users: [{ user: controller-b, password: "${NATS_PASSWORD}" }] }
 }`;
 
+/** What the controller's image runs. */
+async function controllerEntrypoint(): Promise<readonly string[]> {
+  const text = await Deno.readTextFile(`${root}deploy/Dockerfile`);
+  return imageConfig(parseDockerfile(text)).entrypoint;
+}
+
 /** Makes {@link Replicas} of an installation's Deployment. */
 export function createReplicas(
   { client, kubelet }: Cluster,
@@ -90,7 +99,7 @@ export function createReplicas(
     return text;
   };
   const replicas: Replicas = {
-    async add({ env = {}, configMap } = {}) {
+    async add({ env = {}, configMap, preload = [] } = {}) {
       const deployment = await client.call(
         "GET",
         `/apis/apps/v1/namespaces/${namespace}/deployments/controller`,
@@ -98,11 +107,16 @@ export function createReplicas(
       const template = at(deployment, "spec", "template");
       if (!isObject(template)) throw new Error("The Deployment has no template");
       const spec = structuredClone(template.spec) as {
-        containers: { env: unknown[]; volumeMounts: unknown[] }[];
+        containers: { env: unknown[]; volumeMounts: unknown[]; command?: string[] }[];
         volumes: unknown[];
       };
       for (const [name, value] of Object.entries(env)) {
         spec.containers[0]?.env.push({ name, value });
+      }
+      const [container] = spec.containers;
+      if (preload.length > 0 && container !== undefined) {
+        const options = preload.map((file) => `--preload=${file}`);
+        container.command = (await controllerEntrypoint()).toSpliced(-1, 0, ...options);
       }
       if (configMap !== undefined) {
         spec.volumes.push({ name: "config", configMap: { name: configMap } });

@@ -1,10 +1,9 @@
 import type { KubeClient } from "../support/kube_client.ts";
-import { at } from "../support/kube_manifests.ts";
 import { eventually } from "../support/eventually.ts";
 import { layElection, LEASE } from "../support/lease_cluster.ts";
 import type { Peers } from "../support/peers.ts";
 import { startProcess } from "../support/process.ts";
-import { createTasks } from "./tasks.ts";
+import { followLease, type LeaseState, transitionGaps } from "./lease_history.ts";
 
 /** What a contender has said, and when (milliseconds since the epoch, of this machine's clock). */
 export interface Said {
@@ -36,14 +35,6 @@ export interface Rival {
   readonly out: { readonly from: number; readonly to: number }[];
 }
 
-/** A state of the Lease as a watch has told it. */
-export interface LeaseState {
-  readonly at: number;
-  readonly kind: "stands" | "deleted";
-  readonly holder: string;
-  readonly transitions: number;
-}
-
 /** A namespace with a Lease, contenders for it, and everything that became of it. */
 export interface Ring extends AsyncDisposable {
   readonly namespace: string;
@@ -67,24 +58,7 @@ export async function openRing(
 ): Promise<Ring> {
   await using stack = new AsyncDisposableStack();
   const kubeconfig = await layElection(peers, namespace);
-  const stop = new AbortController();
-  const tasks = createTasks(() => {});
-  stack.defer(async () => {
-    stop.abort();
-    await tasks.ended();
-  });
-  const history: LeaseState[] = [];
-  tasks.add((async () => {
-    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
-    for await (const { kind, object } of client.watch(path, stop.signal)) {
-      history.push({
-        at: Date.now(),
-        kind: kind === "DELETED" ? "deleted" : "stands",
-        holder: String(at(object, "spec", "holderIdentity") ?? ""),
-        transitions: Number(at(object, "spec", "leaseTransitions") ?? 0),
-      });
-    }
-  })());
+  const lease = stack.use(followLease(client, namespace));
   const rivals: Rival[] = [];
   const owned = stack.move();
   const start = async (
@@ -103,7 +77,7 @@ export async function openRing(
   return {
     namespace,
     rivals,
-    history,
+    history: lease.states,
     async ours(hostname, options = {}) {
       const self = `${hostname}_${crypto.randomUUID()}`;
       const file = await kubeconfig(options);
@@ -111,24 +85,29 @@ export async function openRing(
       const where = ["--kubeconfig", file, "--namespace", namespace];
       return await start(self, "ours", [...program, ...where, "--self", self]);
     },
-    clientGo: (name) =>
-      start(name, "client-go", [
-        `${peers.bin}/elector`,
-        `-kubeconfig=${peers.kube.adminKubeconfig}`,
-        `-namespace=${namespace}`,
-        `-lease=${LEASE.name}`,
-        `-id=${name}`,
-      ]),
-    became: (what, is, since) =>
-      eventually(() => history.find((state) => state.at >= since && is(state)), {
-        what,
-        timeoutMs: 40_000,
-      }),
+    clientGo: (name) => start(name, "client-go", clientGoCommand(peers, namespace, name)),
+    became: lease.became,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-async function startRival(of: {
+/** client-go's contender as it is started. */
+export function clientGoCommand(
+  peers: Pick<Peers, "bin" | "kube">,
+  namespace: string,
+  name: string,
+): readonly [string, ...string[]] {
+  return [
+    `${peers.bin}/elector`,
+    `-kubeconfig=${peers.kube.adminKubeconfig}`,
+    `-namespace=${namespace}`,
+    `-lease=${LEASE.name}`,
+    `-id=${name}`,
+  ];
+}
+
+/** Starts a contender; disposing of its `process` ends it. */
+export async function startRival(of: {
   readonly id: string;
   readonly kind: Rival["kind"];
   readonly program: string;
@@ -253,32 +232,8 @@ function without(
     ]).filter((one) => one.from < one.to), [span]);
 }
 
-/**
- * Gaps in `leaseTransitions`, in words: it is raised by one when the Lease changes hands, else kept.
- * client-go makes a deleted Lease anew with 0.
- */
+/** Gaps in `leaseTransitions`; client-go makes a deleted Lease anew with 0. */
 export function gaps({ history, rivals }: Pick<Ring, "history" | "rivals">): string[] {
-  const found: string[] = [];
   const anew = new Set(rivals.flatMap(({ id, kind }) => kind === "client-go" ? [id] : []));
-  let before: LeaseState | undefined;
-  let deleted = false;
-  for (const state of history) {
-    if (state.kind === "deleted") {
-      deleted = true;
-      continue;
-    }
-    if (deleted && anew.has(state.holder) && state.transitions === 0) before = undefined;
-    deleted = false;
-    if (before !== undefined) {
-      const taken = state.holder !== "" && state.holder !== before.holder;
-      const expected = before.transitions + (taken ? 1 : 0);
-      if (state.transitions !== expected) {
-        found.push(
-          `${before.transitions} ("${before.holder}"), ${state.transitions} ("${state.holder}")`,
-        );
-      }
-    }
-    before = state;
-  }
-  return found;
+  return transitionGaps(history, (holder) => anew.has(holder));
 }

@@ -7,6 +7,8 @@ export interface RecordedRequest {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
+  /** The first bytes of its body that have come so far, as many as are kept. */
+  readonly body: Uint8Array;
 }
 
 /** An HTTP proxy in front of one server that notes every request; it changes nothing. */
@@ -31,16 +33,29 @@ const hopByHop = ["connection", "keep-alive", "proxy-connection", "te", "trailer
  */
 export async function startRecordingProxy(
   upstream: { readonly hostname: string; readonly port: number },
-  options: { readonly port?: number } = {},
+  options: {
+    readonly port?: number;
+    /** How many bytes of each body are kept; none by default. */
+    readonly bodyBytes?: number;
+  } = {},
 ): Promise<RecordingProxy> {
+  const { bodyBytes = 0 } = options;
   const requests: RecordedRequest[] = [];
   const server = createServer((incoming, answer) => {
     const path = incoming.url ?? "/";
-    requests.push({
+    const record = {
       at: performance.now(),
       method: incoming.method ?? "GET",
       path: path.split("?", 1)[0] ?? path,
-    });
+      body: new Uint8Array(),
+    };
+    requests.push(record);
+    if (bodyBytes > 0) {
+      incoming.on("data", (chunk: Uint8Array) => {
+        if (record.body.length >= bodyBytes) return;
+        record.body = new Uint8Array([...record.body, ...chunk].slice(0, bodyBytes));
+      });
+    }
     if (requests.length > recordLimit) requests.shift();
     const headers = { ...incoming.headers };
     for (const name of hopByHop) delete headers[name];
