@@ -66,11 +66,12 @@ export function createLifecycle(deps: {
     const id = deps.assignmentOf(name);
     const entry = id === undefined ? undefined : ledger.get(id);
     const live = entry !== undefined && entry.state.kind !== "cleaned" ? entry : undefined;
+    if (live?.unproven && (executor === null || executor.ended !== null)) unheard(live);
     if (executor === null) {
       strangers.forget(name);
-      return live === undefined ? undefined : gone(live);
+      return live === undefined || live.unproven ? undefined : gone(live);
     }
-    if (live === undefined) return await strangers.meet(executor, signal);
+    if (live === undefined || live.unproven) return await strangers.meet(executor, signal);
     if (!await worker.isOurs(live, executor)) return await usurped(live, executor, signal);
     strangers.forget(name);
     live.executor = executor;
@@ -98,6 +99,10 @@ export function createLifecycle(deps: {
     ledger.dispatch(entry.info.id, { kind: "look_again" });
   };
 
+  /** It may have begun the job, so nobody may begin it again. */
+  const unheard = (entry: Entry) =>
+    ledger.dispatch(entry.info.id, { kind: "gave_up", code: "executor_lost", detail: UNHEARD });
+
   const ended = (entry: Entry, executor: Executor) => {
     if (executor.ended !== null) entry.lastLines = executor.ended.lastLines;
     const { id } = entry.info;
@@ -124,10 +129,15 @@ export function createLifecycle(deps: {
     for (const executor of executors) await lookSafely({ name: executor.name, executor }, signal);
     strangers.keepOnly(names);
     const kinds = ["starting", "ready", "claimed", "running", "settling", "terminal"] as const;
-    for (const { executor } of inState(...kinds)) {
-      if (executor === null || names.has(executor.name)) continue;
-      const found = await backend.find(executor.name, { signal });
-      await lookSafely({ name: executor.name, executor: found ?? null }, signal);
+    const unproven = inState("stored").filter((entry) => entry.unproven);
+    const believed = [
+      ...inState(...kinds).map(({ executor }) => executor?.name),
+      ...unproven.map(({ info }) => worker.nameOf(info)),
+    ];
+    for (const name of believed) {
+      if (name === undefined || names.has(name)) continue;
+      const found = await backend.find(name, { signal });
+      await lookSafely({ name, executor: found ?? null }, signal);
     }
   };
 
@@ -215,6 +225,9 @@ export function createLifecycle(deps: {
     },
   };
 }
+
+const UNHEARD = "its executor has ended, and its record is lost: nobody can tell whether it has " +
+  "begun the job, so it is not begun again; run it again if that does no harm";
 
 /** By the backend's word. */
 function hasEnded(presence: Presence): boolean {

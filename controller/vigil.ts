@@ -84,6 +84,8 @@ export function createVigil(deps: {
     const now = clock.monotonic();
     const found: { readonly entry: Entry; readonly late: number }[] = [];
     const add = (entry: Entry, intervalMs: number) => {
+      // Its runner may be at work: a row of ours would push its rows away.
+      if (entry.unproven) return;
       const late = (now - lastWord(entry)) / intervalMs;
       if (late >= 1 && entry.claiming === null && !underWay.has(entry)) found.push({ entry, late });
     };
