@@ -12,6 +12,8 @@ export interface AuditRecord {
   readonly code: number;
   /** When it was answered, ms since the epoch. */
   readonly at: number;
+  /** When it came, ms since the epoch. */
+  readonly receivedAt: number;
   readonly userAgent: string;
 }
 
@@ -63,6 +65,7 @@ function recordOf(one: Readonly<Record<string, unknown>>): AuditRecord {
     name: text("objectRef", "name"),
     code: Number(at(one, "responseStatus", "code") ?? 0),
     at: Date.parse(text("stageTimestamp")),
+    receivedAt: Date.parse(text("requestReceivedTimestamp")),
     userAgent: text("userAgent"),
   };
 }

@@ -43,10 +43,14 @@ export const AFTER_CLAIM = [
 /** Jobs of `many.yaml`. */
 export const MANY_JOBS = 50;
 
-/** A matrix of jobs that run for so long that all of them run at a time. */
+/** A matrix of jobs that tell a counter outside when they begin and end, and run until it lets them go. */
 const many: RepositoryFile = {
   path: ".gitea/workflows/many.yaml",
-  content: `on: workflow_dispatch
+  content: `on:
+  workflow_dispatch:
+    inputs:
+      counter:
+        required: true
 jobs:
   many:
     strategy:
@@ -55,8 +59,9 @@ jobs:
     runs-on: [self-hosted, pod]
     steps:
       - run: |
-          echo "it has begun"
-          sleep 150
+          curl -fsS -X POST "\${{ inputs.counter }}/begin/\${{ matrix.number }}"
+          curl -fsS "\${{ inputs.counter }}/hold"
+          curl -fsS -X POST "\${{ inputs.counter }}/end/\${{ matrix.number }}"
 `,
 };
 
