@@ -33,6 +33,8 @@ export interface FakeStore {
   readonly flags: FlagStore;
   /** Another writer: the record stays, its revision does not. */
   touch(task: TaskId): void;
+  /** The bucket is deleted and made again, with nothing in it; or one record of it. */
+  lose(task?: TaskId): void;
   /** What an operator sets. */
   setFlags(backend: BackendName, flags: Partial<ControlFlags>): void;
 }
@@ -77,6 +79,12 @@ export function createFakeStore(): FakeStore {
     touch(task) {
       const current = tasks.get(task);
       if (current !== undefined) tasks.set(task, { ...current, revision: ++revision });
+    },
+    lose(task) {
+      if (task !== undefined) return void tasks.delete(task);
+      tasks.clear();
+      flags.clear();
+      epoch = 0;
     },
     setFlags(backend, changes) {
       const next = { ...NO_FLAGS, ...flags.get(backend)?.flags, ...changes };

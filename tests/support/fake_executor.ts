@@ -87,6 +87,14 @@ const BEAT_MS = 10_000;
 export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promise<void> {
   const { executor, plan, backend, clock } = deps;
   const { name } = executor;
+  let caller: Caller | undefined;
+  let logOffset: number | undefined;
+  /** Goes on while a report is not taken, as the real one does. */
+  const beat = () => {
+    if (caller === undefined || logOffset === undefined) return;
+    const said = { holdsTask: true, ...plan.old === true ? {} : { logOffset } };
+    deps.facade().heartbeat(caller, said);
+  };
   const end = (exitCode: number) => {
     if (backend.executors.get(name)?.uid === executor.uid) backend.end(name, { exitCode });
   };
@@ -94,12 +102,13 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   const ask = async <T>(
     call: () => Promise<Told<T>>,
   ): Promise<{ readonly value: T } | undefined> => {
-    while (true) {
+    for (let tries = 1;; tries++) {
       const told = await call();
       signal.throwIfAborted();
       if (told.kind === "done") return { value: told.value };
       if (told.kind === "refused") return undefined;
       await clock.sleep(POLL_MS, signal);
+      if (tries % (BEAT_MS / POLL_MS) === 0) beat();
     }
   };
 
@@ -115,15 +124,14 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   }
   const id = parseAssignmentId(`gitea-task-${deps.task}`);
   if (id === undefined) throw new Error(`Run program: "${deps.task}" is no task`);
-  const caller: Caller = { id, spiffeId, gate: `gate-${executor.uid}` };
-  let logOffset: number | undefined;
+  const own: Caller = caller = { id, spiffeId, gate: `gate-${executor.uid}` };
   while (logOffset === undefined) {
-    const told = await ask(() => deps.facade().fetchTask(caller, signal));
+    const told = await ask(() => deps.facade().fetchTask(own, signal));
     if (told === undefined) return end(1);
     if (told.value !== null) logOffset = told.value.logOffset;
     else await clock.sleep(POLL_MS, signal);
   }
-  deps.handed(caller.gate);
+  deps.handed(own.gate);
   if (plan.fate === "dies_holding") return end(137);
   deps.began();
 
@@ -138,23 +146,22 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   const report = (result: Result | null) =>
     ask(() =>
       deps.facade().report(
-        caller,
+        own,
         (relay) => relay.updateTask({ state: state(result), outputs: {} }, signal),
       )
     );
   const row = create(UpdateLogRequestSchema, {
     taskId: BigInt(deps.task),
     index: 0n,
-    rows: [create(LogRowSchema, { content: `row of ${caller.gate}` })],
+    rows: [create(LogRowSchema, { content: `row of ${own.gate}` })],
   });
   if (await report(null) === undefined) return end(1);
-  await ask(() => deps.facade().report(caller, (relay) => relay.updateLog(row, signal)));
+  await ask(() => deps.facade().report(own, (relay) => relay.updateLog(row, signal)));
   let { result } = plan;
   let stuck = false;
   for (let left = plan.runMs; left > 0; left -= BEAT_MS) {
     await clock.sleep(Math.min(left, BEAT_MS), signal);
-    const beat = { holdsTask: true, ...plan.old === true ? {} : { logOffset } };
-    deps.facade().heartbeat(caller, beat);
+    beat();
     if (stuck) continue;
     if (plan.reports === true) await report(null);
     if (plan.obeys !== true && plan.deaf !== true) continue;
@@ -168,18 +175,18 @@ export async function runProgram(deps: ProgramDeps, signal: AbortSignal): Promis
   if (plan.fate === "dies_running") return end(137);
   if (plan.fate === "vanishes_running") return backend.vanish(name);
   if (plan.fate === "gives_up") {
-    deps.facade().exit(caller, false);
+    deps.facade().exit(own, false);
     return end(1);
   }
   if (plan.fate === "dies_reporting") {
     await deps.facade().report(
-      caller,
+      own,
       (relay) => relay.updateTask({ state: state(result), outputs: {} }, signal),
     );
     return end(137);
   }
   const delivered = await report(result) !== undefined;
   if (plan.fate === "lingers") return;
-  if (plan.fate !== "no_goodbye") deps.facade().exit(caller, delivered);
+  if (plan.fate !== "no_goodbye") deps.facade().exit(own, delivered);
   end(delivered ? 0 : 1);
 }
