@@ -6,7 +6,7 @@ import {
   parseAssignmentId,
 } from "./model/ids.ts";
 
-/** How an assignment is given up; see docs/adr/0031. */
+/** How an assignment is given up; see docs/adr/0029. */
 export const RELEASE_TIERS = ["graceful", "forced", "forget"] as const;
 /** One of {@link RELEASE_TIERS}. */
 export type ReleaseTier = (typeof RELEASE_TIERS)[number];

@@ -70,7 +70,7 @@ const PATIENCE_MS = 10_000;
 /** Operations under way at a time. */
 const MOST_RUNNING = 500;
 
-/** Makes {@link OperatorActions}. See docs/adr/0030. */
+/** Makes {@link OperatorActions}. See docs/adr/0028. */
 export function createOperatorActions(deps: OperatorActionsDeps): OperatorActions {
   const { engine, operations, clock } = deps;
   const logger = deps.logger.child({ component: "actions" });

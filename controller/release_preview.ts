@@ -5,7 +5,7 @@ import { holdsSlot, isBeforeClaim } from "./model/state.ts";
 import { assignmentView } from "./view_of.ts";
 import type { AssignmentView } from "./views.ts";
 
-/** What giving an assignment up will do: said before it is done (docs/adr/0031). */
+/** What giving an assignment up will do: said before it is done (docs/adr/0029). */
 export interface ReleasePreview {
   readonly tier: ReleaseTier;
   readonly assignment: AssignmentView;
