@@ -31,7 +31,7 @@ export interface LeaseElectorDeps {
   readonly logger: Logger;
   /** Name of this process, unlike every other's, those before it under its HOSTNAME included. */
   readonly self: string;
-  /** Annotation of the Lease that says where the leader's pages are, e.g. `ci.ddupan.top/admin`. */
+  /** Annotation of the Lease with the leader's address, e.g. `ci.ddupan.top/admin-advertise`. */
   readonly addressAnnotation: string;
   /** What we say there while we lead; null removes another's. */
   readonly address: string | null;

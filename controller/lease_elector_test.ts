@@ -18,7 +18,7 @@ Deno.test("acquire() makes the Lease as client-go does when there is none", asyn
     transitions: 0,
   });
   assert.match(record.acquireTime ?? "", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
-  assert.deepEqual(annotations, { "ci.ddupan.top/admin": "10.0.0.1:8080" });
+  assert.deepEqual(annotations, { "ci.ddupan.top/admin-advertise": "10.0.0.1:8080" });
   await a.stop();
 });
 

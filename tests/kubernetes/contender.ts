@@ -51,7 +51,7 @@ async function contend(
     random: Math.random,
     logger: silentLogger,
     self,
-    addressAnnotation: "ci.ddupan.top/admin",
+    addressAnnotation: "ci.ddupan.top/admin-advertise",
     address: `${self}.example.org:8080`,
     onLost(detail) {
       lost = detail;

@@ -64,7 +64,7 @@ export function contend(
     random: options.random ?? (() => 0.5),
     logger: silentLogger,
     self,
-    addressAnnotation: "ci.ddupan.top/admin",
+    addressAnnotation: "ci.ddupan.top/admin-advertise",
     address: options.address ?? null,
     onLost: (detail) => void lost.push(detail),
   }, DEFAULT_LEASE_TIMES);
