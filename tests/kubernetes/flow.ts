@@ -10,11 +10,11 @@ export interface Flow extends AsyncDisposable {
   end(): Promise<number>;
 }
 
-const EVERY_MS = 3_000;
-const AT_ONCE = 4;
-const END_MS = 180_000;
+const EVERY_MS = 5_000;
+const AT_ONCE = 2;
+const END_MS = 300_000;
 
-/** Dispatches a short job every three seconds, while fewer than four run. */
+/** Dispatches a short job every five seconds, while fewer than two run. */
 export function startFlow({ gitea, repository }: Stage): Flow {
   const stop = new AbortController();
   const tasks = createTasks(() => {});

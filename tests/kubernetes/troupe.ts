@@ -43,7 +43,8 @@ export interface Troupe {
   tell(handover: Handover): string;
 }
 
-const READY_MS = 60_000;
+/** Starting takes that long on a busy machine; nothing is promised of it. */
+const READY_MS = 180_000;
 
 /** Makes a {@link Troupe}. */
 export function createTroupe(
