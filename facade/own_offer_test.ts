@@ -29,6 +29,11 @@ Deno.test("ownOffer() refuses what is not known only once recovery is complete",
   assert.deepEqual(ask({ kind: "unknown" }), { kind: "refused", why: REFUSALS.unknown });
 });
 
+Deno.test("ownOffer() tells an executor whose record is lost from one that is not known", () => {
+  assert.deepEqual(ask({ kind: "unproven" }, false), { kind: "unproven" });
+  assert.deepEqual(ask({ kind: "unproven" }), { kind: "unproven" });
+});
+
 Deno.test("ownOffer() finds the caller's own, in whatever state", () => {
   for (const state of [{ kind: "offered" }, { kind: "removed" }] as const) {
     assert.equal(ask(offerIn(state)).kind, "found");

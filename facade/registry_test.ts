@@ -42,6 +42,24 @@ Deno.test("resolve() finds an assignment for its own SPIFFE ID only", () => {
   assert.equal(registry.resolve(info.id, `${JOB_ID}2`).kind, "foreign");
 });
 
+Deno.test("expectProof() is for its own SPIFFE ID, until the assignment is offered or taken back", async () => {
+  const { registry, info, task } = setup();
+  const { signal } = new AbortController();
+  registry.expectProof(info);
+  assert.equal(registry.resolve(info.id, JOB_ID).kind, "unproven");
+  assert.equal(registry.resolve(info.id, `${JOB_ID}2`).kind, "foreign");
+  const offered = registry.waitOffer(info.id, JOB_ID, signal);
+  registry.offer(info, task);
+  assert.equal((await offered).kind, "found");
+  registry.expectProof(info);
+  assert.equal(registry.resolve(info.id, JOB_ID).kind, "found", "what is known is not doubted");
+
+  const other = sampleInfo(12n);
+  registry.expectProof(other);
+  registry.remove(other.id);
+  assert.equal(registry.resolve(other.id, JOB_ID).kind, "unknown");
+});
+
 Deno.test("claimed() wakes waitClaimed(), keeps the first gate, and delivered() drops the payload", async () => {
   const { registry, info, task } = setup();
   registry.offer(info, task);

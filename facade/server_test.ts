@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../lib/clock.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
-import { Result } from "../proto/gen/runner/v1/messages_pb.ts";
+import { FetchTaskRequestSchema, Result } from "../proto/gen/runner/v1/messages_pb.ts";
+import { create, toBinary } from "../proto/runtime.ts";
 import { Code, ConnectError } from "../clients/connect/error.ts";
 import { createAuthority } from "../clients/x509/trust_domain.ts";
 import { executorName, instanceOf } from "../controller/model/ids.ts";
@@ -339,6 +340,73 @@ Deno.test("late log rows are forwarded after the assignment was taken back, stat
   assert.deepEqual(given.gitea.tasks.get(11n)?.rows, ["late"]);
   assert.equal(await codeOf(client.updateTask({ state: state(11n) })), Code.PermissionDenied);
   assert.equal(await codeOf(client.fetchTask({})), Code.PermissionDenied);
+});
+
+Deno.test("FetchTask says where the log begins, also when it is asked again", async () => {
+  await using given = await setupFacade();
+  const { info, svid } = await given.executor();
+  given.events.answer = () => Promise.resolve({ kind: "granted", logOffset: 3 });
+  const body = toBinary(FetchTaskRequestSchema, create(FetchTaskRequestSchema));
+  const fetchTask = async () => {
+    const answer = await given.fetchAs(svid)(
+      `${given.url}/api/actions/runner.v1.RunnerService/FetchTask`,
+      {
+        method: "POST",
+        headers: { ...given.headersOf(info), "content-type": "application/proto" },
+        body: body.slice(),
+      },
+    );
+    await answer.body?.cancel();
+    return answer.headers.get("x-log-offset");
+  };
+  assert.equal(await fetchTask(), "3");
+  assert.equal(await fetchTask(), "3");
+  await given.runner(svid, given.headersOf(info)).updateTask({ state: state(11n) });
+  assert.equal(await fetchTask(), null);
+});
+
+Deno.test("what an executor without record says of itself reaches the controller, and nothing else does", async () => {
+  await using given = await setupFacade();
+  const info = sampleInfo(41n);
+  given.facade.offers.expectProof(info);
+  given.facade.offers.complete();
+  const svid = await issueSvid(given.authority, [JOB_ID]);
+  const post = async (name: string, body: string, as = svid, headers = given.headersOf(info)) => {
+    const answer = await given.fetchAs(as)(`${given.url}/executor/v1/${name}`, {
+      method: "POST",
+      headers,
+      body,
+    });
+    await answer.body?.cancel();
+    return answer.status;
+  };
+  const other = await issueSvid(given.authority, [`${JOB_ID}2`]);
+  assert.equal(await post("heartbeat", `{"holdsTask":true,"logOffset":2}`, other), 403);
+  const stranger = given.headersOf(sampleInfo(42n));
+  const borrowed = { ...stranger, "x-runner-uuid": info.id };
+  assert.equal(await post("heartbeat", `{"logOffset":2}`, svid, borrowed), 403, "no capability");
+  for (const offset of ["-1", "0.5", "1e300"]) {
+    assert.equal(await post("heartbeat", `{"holdsTask":true,"logOffset":${offset}}`), 400);
+  }
+  assert.equal(await post("terminating", `{"why":"x"}`), 503);
+  assert.equal(await post("exit", `{"delivered":false,"code":15}`), 503);
+  const client = given.runner(svid, given.headersOf(info));
+  assert.equal(await codeOf(client.updateTask({ state: state(41n) })), Code.Unavailable);
+  assert.equal(await codeOf(client.updateLog({ taskId: 41n })), Code.Unavailable);
+  assert.equal(await post("heartbeat", `{"holdsTask":false}`), 204);
+  assert.deepEqual(given.events.told, [], "it has shown nothing yet");
+
+  assert.equal(await post("heartbeat", `{"holdsTask":false,"logOffset":0}`), 204);
+  assert.equal(await post("heartbeat", `{"holdsTask":true}`), 204);
+  const fetching = client.fetchTask({});
+  await eventually(() => given.events.told.length === 3, { what: "the question for the task" });
+  given.facade.offers.offer(info, sampleTask({ id: 41n }));
+  assert.equal((await fetching).task?.id, 41n);
+  assert.deepEqual(given.events.told.slice(0, 3), [
+    `shown ${info.id} ${GATE} {"kind":"holds","logOffset":0}`,
+    `shown ${info.id} ${GATE} {"kind":"holds_somewhere"}`,
+    `shown ${info.id} ${GATE} {"kind":"asks"}`,
+  ]);
 });
 
 Deno.test("a claimed assignment that was recovered takes reports of its own gate only", async () => {

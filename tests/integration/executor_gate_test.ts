@@ -172,6 +172,8 @@ Deno.test("runGate() delivers a job that ended while the facade was away, rows i
   assert.deepEqual(printed(it.facade), ["before", ...ticks, "end"]);
   assert.equal(it.facade.final?.result, Result.SUCCESS);
   assert.equal(it.facade.heartbeats.includes(true), true);
+  // From the hand-over on each says where the log begins.
+  assert.deepEqual([it.facade.offsets[0], it.facade.offsets.at(-1)], [undefined, 5]);
 });
 
 Deno.test("runGate() loses and doubles nothing when answers are lost", async () => {

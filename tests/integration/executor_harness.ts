@@ -61,6 +61,8 @@ export interface RecordingFacade extends AsyncDisposable {
   readonly sealed: boolean;
   readonly final: TaskState | undefined;
   readonly heartbeats: boolean[];
+  /** What each heartbeat said of the log offset; every FetchTask is answered with 5. */
+  readonly offsets: unknown[];
   readonly terminating: string[];
   readonly exits: { delivered: boolean; code: number; detail: string }[];
   /** When a call of that name arrived first, ms of `performance.now()`. */
@@ -92,6 +94,7 @@ export async function openRecordingFacade(
     states: [] as TaskState[],
     outputs: {} as Record<string, string>,
     heartbeats: [] as boolean[],
+    offsets: [] as unknown[],
     terminating: [] as string[],
     exits: [] as { delivered: boolean; code: number; detail: string }[],
   };
@@ -143,7 +146,10 @@ export async function openRecordingFacade(
   };
   const json = (name: string, body: Uint8Array) => {
     const value = JSON.parse(new TextDecoder().decode(body));
-    if (name === "heartbeat") kept.heartbeats.push(value.holdsTask);
+    if (name === "heartbeat") {
+      kept.heartbeats.push(value.holdsTask);
+      kept.offsets.push(value.logOffset);
+    }
     if (name === "terminating") kept.terminating.push(value.why);
     if (name === "exit") kept.exits.push(value);
   };
@@ -178,6 +184,7 @@ export async function openRecordingFacade(
     response.writeHead(200, {
       "content-type": "application/proto",
       "x-gitea-actions-capabilities": "job-summary",
+      ...name === "FetchTask" ? { "x-log-offset": "5" } : {},
     });
     response.end(Buffer.from(answer));
   };
