@@ -2,7 +2,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Fault, Happened } from "./faults.ts";
 import { isForgotten, judgeJob, nothingLeft, type PlayedJob, type Verdict } from "./oracle.ts";
-import type { PlannedFault, Round } from "./schedule.ts";
+import type { Lane, PlannedFault, Round } from "./schedule.ts";
 import type { World } from "./world.ts";
 
 /** How a round went. */
@@ -21,7 +21,11 @@ export interface Played {
 /** A round that stands still for so long is over: what has not ended by then is lost. */
 const STANDSTILL_MS = 150_000;
 /** Then the next fault comes though too few have ended. */
-const IMPATIENT_MS = 8_000;
+const IMPATIENT_MS: Readonly<Record<Lane, number>> = {
+  ...{ steady: 8_000, killed: 8_000, real: 8_000 },
+  // The first of them ends after its Pod, its SVID and its job.
+  pods: 30_000,
+};
 /** A job of which nobody has heard for so long may be forgotten. */
 const QUIET_MS = 6_000;
 
@@ -109,7 +113,7 @@ function createProgress(world: World, jobs: readonly PlayedJob[]) {
     async reaches(count: number): Promise<void> {
       let seen = ended();
       let since = performance.now();
-      while (seen < count && performance.now() - since < IMPATIENT_MS) {
+      while (seen < count && performance.now() - since < IMPATIENT_MS[world.lane]) {
         await systemClock.sleep(50);
         const now = ended();
         if (now > seen) since = performance.now();

@@ -1,6 +1,6 @@
 import { openDiary } from "../chaos/diary.ts";
 import { faultsOf } from "../chaos/faults.ts";
-import { playLane, roundsOf, sumsOf } from "../chaos/play_all.ts";
+import { type Interrupted, playLane, roundsOf, sumsOf } from "../chaos/play_all.ts";
 import { POD_FAULTS } from "./chaos_faults.ts";
 import { openPodWorld } from "./chaos_world.ts";
 import type { Stage } from "./stage.ts";
@@ -23,15 +23,26 @@ export async function checkChaos(stage: Stage): Promise<void> {
   const diary = await openDiary(folder, { seed: chaos.seed, jobs: chaos.jobs });
   report.say(`chaos: seed ${diary.plan.seed}, ${diary.plan.jobs} jobs, diary in ${folder}`);
   const failedBefore = report.failed;
-  await playLane(diary, {
+  const interrupted: Interrupted = new Set();
+  // Nothing may go on running; what was played to its end is in the diary.
+  const stopped = Promise.withResolvers<never>();
+  const stop = () => {
+    Promise.all([...interrupted].map((close) => close())).finally(() =>
+      stopped.reject(stage.signal.reason)
+    ).catch((error) => report.say(`close the chaos: ${error}`));
+  };
+  stage.signal.addEventListener("abort", stop, { once: true });
+  const playing = playLane(diary, {
     report,
     until: Infinity,
-    interrupted: new Set(),
+    interrupted,
     lane: "pods",
     numbers: chaos.round === null ? roundsOf("pods", diary.plan.jobs) : [chaos.round],
     faults: [...faultsOf("pods"), ...POD_FAULTS],
     open: () => openPodWorld(stage),
   });
+  await Promise.race([playing, stopped.promise]);
+  stage.signal.removeEventListener("abort", stop);
   report.say(`chaos: ${sumsOf(diary)}`);
   if (chaos.resume === null && report.failed === failedBefore) {
     await Deno.remove(folder, { recursive: true });
