@@ -83,8 +83,18 @@ export async function createKubeClient(
       throw new KubeError(response.status, "", `Watch "${path}": ${await response.text()}`);
     }
     let rest = "";
-    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-      const lines = (rest + chunk).split("\n");
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    // Fetch's own tie between signal and body is lost when the `Response` is collected as garbage.
+    const giveUp = () => void reader.cancel().catch(() => {});
+    signal.addEventListener("abort", giveUp, { once: true });
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => {
+      signal.removeEventListener("abort", giveUp);
+      return reader.cancel().catch(() => {});
+    });
+    signal.throwIfAborted();
+    for (let read; !(read = await reader.read()).done;) {
+      const lines = (rest + read.value).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const { type, object } = objectOrEmpty(JSON.parse(line));
