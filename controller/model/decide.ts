@@ -204,7 +204,8 @@ function delivered(
     default:
       return state satisfies never;
   }
-  if (state.kind === "parked" && state.until > now) {
+  // Further off than a parking lasts: the wall clock was set back meanwhile, and it is over.
+  if (state.kind === "parked" && state.until > now && state.until - now <= delays.parkMs) {
     return { state, effects: [{ kind: "nak", delayMs: state.until - now }] };
   }
   const received = journal("received");

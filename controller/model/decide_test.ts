@@ -253,6 +253,13 @@ Deno.test("decide() gives a parked message back for the rest of its time", () =>
   assert.equal(decide(parked, delivered, NOW + 5_000).state.kind, "admitted");
 });
 
+Deno.test("decide() ends a parking whose end the wall clock, set back by an hour, has moved away", () => {
+  const parked: State = { kind: "parked", until: NOW + DEFAULT_DELAYS.parkMs };
+  const delivered = events.delivered ?? { kind: "held" };
+  assert.equal(decide(parked, delivered, NOW).state.kind, "parked");
+  assert.equal(decide(parked, delivered, NOW - 3_600_000).state.kind, "admitted");
+});
+
 Deno.test("decide() keeps the first result that Gitea accepted", () => {
   const results: Result[] = ["success", "failure", "cancelled", "skipped"];
   for (const result of results) {
