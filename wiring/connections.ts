@@ -12,6 +12,7 @@ import { checkRegistration } from "../controller/scheduler.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
 import type { Parts } from "./parts.ts";
 import type { Surroundings } from "./controller.ts";
+import { RECORDS_LOST } from "./sources.ts";
 
 /** The servers around us. Nothing acts on them yet: a standby has all of it, too. */
 export interface Connections {
@@ -84,9 +85,7 @@ async function prepareStreams(
   waiting = null;
   if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
   if (bucketLost) {
-    logger.error("records lost", {
-      component: "queue",
-      error: "the bucket CI_RUNNER_STATE was missing beside an existing stream",
-    });
+    sources.recordsLostAt = clock.now();
+    logger.error("records lost", { component: "queue", error: RECORDS_LOST });
   }
 }

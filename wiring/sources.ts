@@ -16,6 +16,8 @@ export interface Sources {
   readonly self: string;
   gitea: () => GiteaStatus | null;
   nats: () => NatsStatus | null;
+  /** When this process found the bucket missing beside an existing stream; null when it was there. */
+  recordsLostAt: number | null;
   spire: () => SvidStatus | null;
   leadership: () => LeadershipStatus | null;
   /** How the API server does; null where none is used. */
@@ -46,12 +48,13 @@ export function createSources(
     self: options.self,
     gitea: () => null,
     nats: () => null,
+    recordsLostAt: null,
     spire: () => null,
     leadership: () => null,
     kubernetes: null,
     all: () => ({
       gitea: giteaView(sources.gitea(), clock.now()),
-      nats: natsView(sources.nats(), clock.now()),
+      nats: natsView(sources, clock.now()),
       kubernetes: kubernetesView(sources.kubernetes, clock.now()),
       spire: spireView(sources.spire(), clock.now()),
       opensandbox: UNUSED,
@@ -109,6 +112,11 @@ export function createSources(
   return sources;
 }
 
+/** The alarm of SPEC 14; it stands until the process is started again. */
+export const RECORDS_LOST =
+  "the bucket CI_RUNNER_STATE was missing beside an existing stream: records, cordons and drains are " +
+  "lost; executors are taken over as their gates say what they hold, look at those that stay unknown";
+
 const NOBODY = { holder: null, leading: false, address: null };
 /** A source that this configuration does not use. */
 const UNUSED: SourceView = { state: "unused", since: null, ageMs: null, lastError: null };
@@ -135,15 +143,18 @@ function kubernetesView(status: Sources["kubernetes"], now: number): SourceView 
   };
 }
 
-function natsView(status: NatsStatus | null, now: number): SourceView {
+function natsView(sources: Sources, now: number): SourceView {
+  const status = sources.nats();
   if (status === null) return UNKNOWN;
   const up = status.kind === "connected";
+  const { recordsLostAt } = sources;
+  const alarm = recordsLostAt === null ? null : `${RECORDS_LOST} (seen ${iso(recordsLostAt)})`;
   return {
-    state: up ? "up" : "down",
+    state: !up ? "down" : alarm === null ? "up" : "degraded",
     since: isoOrNull(status.since),
     // The client pings its server: while it is connected, what it says is of now.
     ageMs: up ? 0 : now - status.since,
-    lastError: status.detail,
+    lastError: status.detail ?? alarm,
   };
 }
 

@@ -77,8 +77,34 @@ const gate: Victim = {
   },
 };
 
+/** The records, the flags and the epoch are lost: only the executor knows what it holds. */
+const bucket: Victim = {
+  name: "controller, and loss of the bucket,",
+  points: POINTS.filter((point) => {
+    const at = POINTS.indexOf(point);
+    return at >= CLAIM_MADE && at < FINAL_ACCEPTED;
+  }),
+  async kill(world, moment) {
+    await world.kill();
+    moment.lose();
+    await world.loseBucket();
+    await world.start();
+    const { sources: { nats } } = await world.get<
+      { sources: { nats: { state: string; lastError: string | null } } }
+    >("/api/v1/status");
+    if (nats.state !== "degraded" || !nats.lastError?.includes("CI_RUNNER_STATE")) {
+      throw new Error(`Look for the alarm: NATS is shown as ${nats.state}, ${nats.lastError}`);
+    }
+    if (!(await world.log()).includes("records lost")) {
+      throw new Error("Look for the alarm: the log does not say that records are lost");
+    }
+  },
+  expected: () => GREEN,
+};
+
 /** SIGKILL of each victim at each point. */
-export const killCases: readonly FaultCase[] = [controller, natsServer, gate].flatMap((victim) =>
+const VICTIMS = [controller, bucket, natsServer, gate];
+export const killCases: readonly FaultCase[] = VICTIMS.flatMap((victim) =>
   victim.points.map((point): FaultCase => ({
     name: `SIGKILL of the ${victim.name} when ${point.name}`,
     run: (world) => killAt(world, victim, point),

@@ -1,5 +1,6 @@
-import { askApi } from "../../clients/nats/api.ts";
+import { askApi, demandApi } from "../../clients/nats/api.ts";
 import { createBucket } from "../../clients/nats/bucket.ts";
+import { BUCKET_STREAM } from "../../clients/nats/streams.ts";
 import { connectTo } from "../support/nats_world.ts";
 import { systemClock } from "../../lib/clock.ts";
 import {
@@ -32,6 +33,8 @@ export interface World<S extends Side = Side> extends AsyncDisposable {
   kill(): Promise<void>;
   /** Messages in the stream, and records in the bucket. */
   stored(): Promise<{ readonly messages: number; readonly records: readonly string[] }>;
+  /** Deletes the bucket of records and flags, as somebody by hand. */
+  loseBucket(): Promise<void>;
   /** Everything that its controllers have printed. */
   log(): Promise<string>;
 }
@@ -131,6 +134,11 @@ export async function openWorld<S extends Side>(options: WorldOptions<S>): Promi
       const { messages } = stream.body["state"] as { readonly messages: number };
       const records = await bucket.list("task.*", call);
       return { messages, records: records.map(({ key }) => key) };
+    },
+    async loseBucket() {
+      const path = `STREAM.DELETE.${BUCKET_STREAM}`;
+      const call = { signal: AbortSignal.timeout(5_000) };
+      await demandApi(connection, { path, action: "Delete the bucket" }, call);
     },
     log: async () => earlier + (controller === undefined ? "" : await controller.text()),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
