@@ -180,10 +180,11 @@ async function givingUp({ browser, forge, controller, url, folder }: Real): Prom
     what: "the running job to be failed at the forge",
     timeoutMs: 30_000,
   });
-  check(
-    "the note of a forced release is in the job's log",
-    forge.rows("second").some((row) => row.includes("forced in a browser")),
-  );
+  await eventually(() => forge.rows("second").some((row) => row.includes("forced in a browser")), {
+    what: "the note in the job's log",
+    timeoutMs: 30_000,
+  });
+  check("the note of a forced release is in the job's log", true);
   await page.locator("main").getByText("done", { exact: true }).first().waitFor(PATIENCE);
   check("its operation ends, and the page says so by itself", true);
   const { items } = await controller.get<{ items: { readonly action: string }[] }>("/api/v1/audit");

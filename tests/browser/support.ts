@@ -1,5 +1,6 @@
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Views } from "../../controller/views.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { LOOPBACK_HOSTS } from "../../web/guard.ts";
@@ -15,12 +16,15 @@ export interface Site extends AsyncDisposable {
   readonly actions: FakeActions;
 }
 
-/** Starts a dashboard; `port` 0 takes a free one. */
-export function startSite(options: FakeViewsOptions = {}, port = 0): Site {
+/** Starts a dashboard; `port` 0 takes a free one. `wrap` may change what it shows. */
+export function startSite(
+  options: FakeViewsOptions & { readonly wrap?: (views: FakeViews) => Views } = {},
+  port = 0,
+): Site {
   const views = createFakeViews({ clock: systemClock }, options);
   const actions = createFakeActions({ now: systemClock.now, find: views.find });
   const web = createWeb({
-    views,
+    views: options.wrap?.(views) ?? views,
     actions,
     clock: systemClock,
     logger: {

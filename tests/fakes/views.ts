@@ -166,7 +166,7 @@ export function createFakeViews(
     // deno-lint-ignore require-await -- a bad cursor must reject, not throw
     async executors({ backend, recovered, ...query }) {
       const found = [...jobs.values()].flatMap((job, index) => executorOf(job, index, started));
-      const all = [...found, ...options.jobs === undefined ? strangersOf(started) : []].filter((
+      const all = [...found, ...jobs.size === 0 ? [] : strangersOf(started)].filter((
         e,
       ) =>
         (backend === undefined || e.backend === backend) &&
