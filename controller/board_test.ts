@@ -277,6 +277,57 @@ Deno.test("history() goes back page by page to the first event, and ends there",
   await assert.rejects(board.history({ limit: 2, cursor: "x" }), RangeError);
 });
 
+Deno.test("assignments() takes several states at once, in one order and with one total", async () => {
+  const { put, dispatch, list } = setup();
+  for (let task = 1; task <= 5; task++) put(task);
+  dispatch(2, "delivered");
+  dispatch(3, "unreadable");
+  dispatch(5, "gaveUp", "settled", "messageGone", "deleted");
+  const states = ["stored", "parked", "admitted"] as const;
+  const first = await list({ limit: 3, cursor: null, states });
+  assert.deepEqual([first.ids, first.total], [[1, 2, 3], 4]);
+  const second = await list({ limit: 3, cursor: first.nextCursor, states });
+  assert.deepEqual([second.ids, second.nextCursor], [[4], null]);
+  const ended = await list({ limit: 9, cursor: null, states: ["cleaned", "invalid"] });
+  assert.deepEqual(ended.ids, [5]);
+});
+
+Deno.test("assignments() shows places of the queue as it is now", async () => {
+  const { put, dispatch, list } = setup();
+  for (let task = 1; task <= 3; task++) put(task);
+  const places = async () =>
+    (await list({ limit: 9, cursor: null, state: "stored" })).items.map((item) => [
+      item.taskId,
+      item.position,
+    ]);
+  assert.deepEqual(await places(), [["1", 1], ["2", 2], ["3", 3]]);
+  dispatch(1, "delivered");
+  assert.deepEqual(await places(), [["2", 1], ["3", 2]]);
+});
+
+Deno.test("canary() and hour() say what they can, and unknown where they cannot", () => {
+  const { board } = setup();
+  const canary = board.canary();
+  assert.deepEqual([canary.enabled, canary.override], [false, null]);
+  assert.deepEqual(canary.labels.map(({ label, ended }) => [label, ended]), [
+    ["vm", 0],
+    ["vm-dev", 0],
+  ]);
+  assert.equal(canary.labels[0]?.startMs.p50, null);
+  assert.equal(board.hour("pod")?.minutes.length, 60);
+  assert.equal(board.hour("vm"), undefined, "it is not enabled");
+});
+
+Deno.test("operation(), operations(), audit() and health() are empty where nothing keeps them", async () => {
+  const { board } = setup();
+  const query = { limit: 5, cursor: null };
+  assert.equal(await board.operation("op-1"), undefined);
+  assert.deepEqual((await board.operations(query)).items, []);
+  assert.deepEqual((await board.audit(query)).items, []);
+  assert.deepEqual(board.health(), { selfTests: [], versions: [] });
+  await board.recheck(new AbortController().signal);
+});
+
 const executor = {
   name: "ci-00-1" as NonNullable<Entry["executor"]>["name"],
   uid: "u1",
