@@ -141,7 +141,7 @@ async function freeze({ report }: Stage, troupe: Troupe): Promise<void> {
 
 async function outage({ report }: Stage, troupe: Troupe): Promise<void> {
   await report.check(
-    "cut off from the API server: it ends with 3 before another leads",
+    "cut off from the API server: it has ceased to act before another leads, and ends with 3",
     async () => {
       const { leader, standby } = await troupe.cast();
       const again = await troupe.life(leader);

@@ -85,7 +85,7 @@ export function judge(
       const index = terms.findLastIndex((term) => term.pod === pod && term.from <= effect.at);
       const next = index < 0 ? terms[0] : terms[index + 1];
       const within = index >= 0 && (next === undefined || effect.at < next.from);
-      if (within) byTerm[index]?.push(effect.at);
+      if (within && effect.kind !== "own label off") byTerm[index]?.push(effect.at);
       if (within) continue;
       if (effect.kind === "own label off") ownLabels++;
       else if (
