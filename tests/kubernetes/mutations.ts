@@ -1,5 +1,7 @@
+import assert from "node:assert/strict";
 import { type Mutation, MUTATIONS } from "../faults/mutations.ts";
 import { playMutations } from "../faults/planted_bugs.ts";
+import { run } from "../support/process.ts";
 import type { Stage } from "./stage.ts";
 
 /** Where the test of the fault suite meets no backend, and one of the engine on Pods notices, too. */
@@ -114,12 +116,33 @@ export const POD_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
+/** Every test with an engine in it has the Pod backend, on a cluster in memory. */
+const ON_CLUSTER = { TEST_POD_BACKEND: "cluster" };
+const ROOT = new URL("../../", import.meta.url).pathname;
+/** Fewer are not those that are meant. */
+const LEAST_TESTS = 100;
+
+async function engineTests(): Promise<string[]> {
+  const files = ["controller/recovery_test.ts", "controller/inquiry_test.ts"];
+  for await (const { name } of Deno.readDir(`${ROOT}tests/integration`)) {
+    if (/^engine_.*_test\.ts$/.test(name)) files.push(`tests/integration/${name}`);
+  }
+  return files.map((file) => ROOT + file);
+}
+
 /** The ten bugs of the fault suite with Pods as executors, and those of this backend. */
 export async function checkMutations({ report }: Pick<Stage, "report">): Promise<void> {
   const ten = MUTATIONS.map((mutation) => ({
     ...mutation,
     test: ON_PODS[mutation.name] ?? mutation.test,
   }));
-  // Every test with an engine in it has the Pod backend, on a cluster in memory.
-  await playMutations([...ten, ...POD_MUTATIONS], report, { TEST_POD_BACKEND: "cluster" });
+  await report.check("the tests of the engine pass with Pods as executors", async () => {
+    const { stdout } = await run(Deno.execPath(), [
+      ...["test", "-A", "--no-check", ...await engineTests()],
+    ], { env: { NO_COLOR: "1", ...ON_CLUSTER } });
+    const [, passed = "0"] = /(\d+) passed \| 0 failed/.exec(stdout) ?? [];
+    assert.ok(Number(passed) >= LEAST_TESTS, stdout);
+    return `${passed} passed`;
+  });
+  await playMutations([...ten, ...POD_MUTATIONS], report, ON_CLUSTER);
 }

@@ -37,6 +37,9 @@ const TRUST_DOMAIN = "test.example";
 const KEYS = [new Secret("k".repeat(32))];
 const PREFIX = "ci.test.example";
 
+/** Pods are the Pod backend's, on a cluster in memory. */
+export const PODS_ON_CLUSTER = Deno.env.get("TEST_POD_BACKEND") === "cluster";
+
 /** One controller process on the world's servers. */
 export interface Controller {
   readonly engine: Engine;
@@ -116,7 +119,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const vm = createFakeBackend({ name: "vm", clock });
   const names = options.backends ?? ["pod"];
   const instance = await instanceOf("uuid", "namespace");
-  const pod = Deno.env.get("TEST_POD_BACKEND") === "cluster"
+  const pod = PODS_ON_CLUSTER
     ? createPodOnCluster({ clock, instance, prefix: PREFIX })
     : createFakeBackend({ name: "pod", clock });
   const ownership = createOwnership({
