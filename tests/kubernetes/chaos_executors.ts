@@ -12,7 +12,7 @@ import { type Stage, userOf } from "./stage.ts";
 /** Executors of one instance, as node and API server know them. */
 export interface ChaosExecutors extends PodParts {
   /** Some whose gate runs. */
-  choose(count: number, random: Random): NodePod[];
+  choose(count: number, random: Random): Promise<NodePod[]>;
   /** Of these, the assignments of those that may have been given their task before they ended. */
   afterTheirEnd(pods: readonly NodePod[]): Promise<string[]>;
   /** Names of our identity entries. */
@@ -68,10 +68,13 @@ export function createChaosExecutors(
   const executors: ChaosExecutors = {
     selector,
     entries: () => names(ENTRIES),
-    choose(count, random) {
-      const running = kubelet.pods().filter(({ name, startedAt }) =>
-        name.startsWith(ours) && startedAt !== null
-      );
+    async choose(count, random) {
+      const running: NodePod[] = [];
+      for (const pod of kubelet.pods()) {
+        if (!pod.name.startsWith(ours)) continue;
+        const said = await phases(`${pod.name}-${pod.uid}`);
+        if (said.length > 0 && said.at(-1)?.phase !== "end") running.push(pod);
+      }
       return some(running, count, random);
     },
     async afterTheirEnd(pods) {
@@ -94,7 +97,7 @@ export function createChaosExecutors(
       return id === undefined ? 0 : (await handedAt(executorName(instance, id))).length;
     },
     async kill(who, { count, random }) {
-      const victims = executors.choose(count, random);
+      const victims = await executors.choose(count, random);
       for (const { name } of victims) {
         if (who === "runner") await signal(kubelet.pod(name), "SIGUSR1");
         else if (random.next() < 0.5) await kubelet.killForMemory(name).catch(() => {});

@@ -128,7 +128,7 @@ export const POD_FAULTS: readonly PodFault[] = [
     async run({ stage, executors }, dose) {
       const { cluster: { peers }, installation } = stage;
       const as = `--as=${userOf(installation.controller, "controller")}`;
-      const pods = executors.choose(dose.count, chance(dose));
+      const pods = await executors.choose(dose.count, chance(dose));
       const label = async (labels: readonly string[]) => {
         for (const { name, namespace } of pods) {
           await peers.kube.kubectl(["label", "pod", name, "-n", namespace, as, ...labels])
@@ -200,7 +200,7 @@ async function onSome(
   dose: Dose,
   act: (pod: NodePod) => Promise<unknown>,
 ): Promise<Done> {
-  const victims = executors.choose(dose.count, chance(dose));
+  const victims = await executors.choose(dose.count, chance(dose));
   await Promise.all(victims.map(act));
   const killed = await executors.afterTheirEnd(victims);
   return { note: victims.map(({ name }) => name).join(", "), killed };

@@ -27,7 +27,7 @@ async function main(): Promise<number> {
     runnerKilled: runner.signal,
     onPhase: (phase) => print({ phase }),
   });
-  print({ end: outcome });
+  print({ phase: "end", ...outcome });
   return outcome.code;
 }
 
