@@ -169,6 +169,13 @@ function Row({ row, may }: { row: ExecutorRow; may: boolean }) {
       <td class="why">
         {row.ownership === "ours" ? null : <OwnershipBadge kind={row.ownership} />}
         {row.recovered === null ? null : <Recovered recovered={row.recovered} />}
+        {row.assignmentId === null && row.ownership !== "foreign" && may
+          ? (
+            <a class="small block" href={`/executors/${encodeURIComponent(row.name)}/release`}>
+              {acting.release}
+            </a>
+          )
+          : null}
         {row.assignmentId === null || !may
           ? null
           : (

@@ -40,6 +40,7 @@ import auditJson from "./audit/json.ts";
 import backendPage from "./backends/[name].tsx";
 import canaryPage from "./canary.tsx";
 import executorsPage from "./executors.tsx";
+import strangerPage from "./executors/[name]/release.tsx";
 import healthPage from "./health.tsx";
 import healthBundle from "./health/bundle.ts";
 import healthRun from "./health/run.ts";
@@ -99,6 +100,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "backends/[name].tsx": backendPage,
   "canary.tsx": canaryPage,
   "executors.tsx": executorsPage,
+  "executors/[name]/release.tsx": strangerPage,
   "health.tsx": healthPage,
   "health/bundle.ts": healthBundle,
   "health/run.ts": healthRun,

@@ -1,4 +1,4 @@
-import type { ReleaseTier } from "../../controller/action_kinds.ts";
+import type { ReleaseTier, StrangerTier } from "../../controller/action_kinds.ts";
 import type { ReleasePreview } from "../../controller/release_preview.ts";
 import type { Plural } from "./dict.ts";
 
@@ -38,6 +38,13 @@ export interface ActingDict {
     stepDownRunning: Plural;
     noElection: string;
     confirm: string;
+  };
+  stranger: {
+    title: string;
+    noJob: string;
+    about: Record<StrangerTier, string>;
+    fate: Record<StrangerTier, readonly string[]>;
+    buttons: Record<StrangerTier, string>;
   };
   release: {
     title: string;

@@ -43,6 +43,27 @@ export const enActing: ActingDict = {
     noElection: "Without an elector nobody would take over: stop the process instead.",
     confirm: "Confirm: {action}",
   },
+  stranger: {
+    title: "Release executor {name}",
+    noJob: "No job of ours is known to be in it; it may be running one all the same.",
+    about: {
+      forced: "Delete it.",
+      forget: "Let it be, and count it no more. For a backend that is gone.",
+    },
+    fate: {
+      forced: [
+        "Gitea: nothing is told; a job that runs in it ends when its runner falls silent.",
+        "Slot: given back when the backend says that the executor is gone.",
+        "Executor: exactly this one is deleted, by its UID.",
+      ],
+      forget: [
+        "Gitea: nothing is told.",
+        "Slot: given back at once, although the executor may still run. More may run than there are slots.",
+        "Executor: it stays, and stays on the page.",
+      ],
+    },
+    buttons: { forced: "Delete the executor", forget: "Forget the executor" },
+  },
   release: {
     title: "Release {job}",
     cancelTitle: "Cancel {job}",

@@ -257,6 +257,8 @@ export const enOperating: OperatingDict = {
       "cancel": "Cancel",
       "retry": "Retry",
       "release": "Release",
+      "release-executor": "Release executor",
+      "undo": "Undo",
       "step-down": "Step down",
       "self-test": "Self tests",
     },

@@ -39,6 +39,24 @@ export const zhActing: ActingDict = {
     noElection: "没有选举时无人接管：请改为停止该进程。",
     confirm: "确认：{action}",
   },
+  stranger: {
+    title: "释放执行器 {name}",
+    noJob: "已知其中没有我们的作业；但它仍可能正在运行一个。",
+    about: { forced: "删除它。", forget: "保留它，但不再计入。用于已不存在的后端。" },
+    fate: {
+      forced: [
+        "Gitea：不作通知；其中运行的作业在其运行器沉默后结束。",
+        "槽位：后端确认执行器消失后归还。",
+        "执行器：按其 UID 恰好删除这一个。",
+      ],
+      forget: [
+        "Gitea：不作通知。",
+        "槽位：立即归还，尽管执行器可能仍在运行。运行数量可能超过槽位数。",
+        "执行器：保留，并仍显示在页面上。",
+      ],
+    },
+    buttons: { forced: "删除执行器", forget: "遗忘执行器" },
+  },
   release: {
     title: "释放 {job}",
     cancelTitle: "取消 {job}",

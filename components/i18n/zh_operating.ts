@@ -246,6 +246,8 @@ export const zhOperating: OperatingDict = {
       "cancel": "取消",
       "retry": "重试",
       "release": "释放",
+      "release-executor": "释放执行器",
+      "undo": "撤销",
       "step-down": "让位",
       "self-test": "自检",
     },

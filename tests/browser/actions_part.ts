@@ -103,6 +103,16 @@ async function release(page: Page, site: Site, how: string): Promise<void> {
   await page.locator("section.tier.graceful button").click();
   await page.waitForURL(/\/operations\//);
   check(`cancel is asked for ${how}`, last(site)?.action.kind === "cancel");
+  await page.goto(`${site.url}/executors`);
+  await page.locator("#strangers").locator("../..").getByRole("link", { name: "Release…" }).click();
+  await page.locator("section.tier.forget input[name=confirm]").fill("ci-3fa9c1d27b-771");
+  await page.locator("section.tier.forget button").click();
+  await page.waitForURL(/\/operations\//);
+  const stranger = last(site)?.action;
+  check(
+    `an executor without a job is forgotten by its name ${how}`,
+    stranger?.kind === "release-executor" && stranger.tier === "forget",
+  );
   await page.goto(`${site.url}/assignments/gitea-task-796`);
   await page.getByRole("button", { name: "Retry now" }).click();
   await page.waitForURL(/\/operations\//);

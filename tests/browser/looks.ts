@@ -39,9 +39,10 @@ export const PAGES = [
   ["operation", "/operations/op-1"],
   ["release", "/assignments/gitea-task-803/release"],
   ["cancel", "/assignments/gitea-task-812/cancel"],
+  ["stranger", "/executors/ci-3fa9c1d27b-771/release"],
 ] as const satisfies readonly (readonly [string, string, string?])[];
 
-const RESTS = new Set(["release", "cancel"]);
+const RESTS = new Set(["release", "cancel", "stranger"]);
 
 /** All looks: each page in five forms, and further states of some. */
 export const LOOKS: readonly Look[] = [
