@@ -21,6 +21,8 @@ const CLEAN_MS = 2_000;
 const FREEZE_MS = 20_000;
 /** What a busy machine may add where nothing is promised. */
 const SLACK_MS = 1_000;
+/** An answer of FetchTask without a task is shorter. */
+const TASK_BYTES = 200;
 const PRELOAD = "tests/kubernetes/wall_clock.ts";
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(2)} s`;
@@ -56,6 +58,7 @@ export async function checkHandover(stage: Stage): Promise<void> {
   await release(stage, troupe);
   await crash(stage, troupe);
   await freeze(stage, troupe);
+  await freezeInFetch(stage, troupe);
   await outage(stage, troupe);
   await contender(stage, troupe);
   await deletions(stage, troupe);
@@ -132,6 +135,44 @@ async function freeze({ report }: Stage, troupe: Troupe): Promise<void> {
           ended - woken
         } ms after it was woken; ` +
           `${troupe.tell(handover)}; ${await troupe.standbyServes()}`;
+      } finally {
+        troupe.send(leader, "SIGCONT");
+      }
+    },
+  );
+}
+
+/** Gitea's answer with a task is on its way when the leader is frozen: that task is nobody else's. */
+async function freezeInFetch({ report }: Stage, troupe: Troupe): Promise<void> {
+  await report.check(
+    "frozen while a task is on its way to it: woken it stores that task, and nothing else",
+    async () => {
+      const { leader, standby } = await troupe.cast();
+      const again = await troupe.life(leader);
+      using task = troupe.outside(leader).gitea.hold(({ name, answer }) =>
+        name === "FetchTask" && (answer?.body.length ?? 0) > TASK_BYTES
+      );
+      await Promise.race([task.reached, pass(60_000)]);
+      assert.ok(task.count > 0, "no task was fetched within 60 s");
+      const at = troupe.send(leader, "SIGSTOP");
+      try {
+        const { handover } = await troupe.takenBy(standby, at);
+        await pass(at + FREEZE_MS - Date.now());
+        task.release();
+        // It is in the frozen process's socket then.
+        await pass(500);
+        const woken = troupe.send(leader, "SIGCONT");
+        const { exitCode, ended } = await again.ended();
+        assert.equal(exitCode, 3);
+        await troupe.saidLost(leader, at);
+        const after = troupe.effects(leader).filter((one) => one.at >= woken && one.at <= ended);
+        const kinds = after.map(({ kind }) => kind).filter((kind) => kind !== "own label off");
+        assert.deepEqual(kinds, Array.from({ length: task.count }, () => "store"));
+        const stored = after.findLast(({ kind }) => kind === "store")?.at ?? NaN;
+        return `${task.count} stored ${
+          Math.round(stored - woken)
+        } ms after it was woken, ended with 3 ` +
+          `${ended - woken} ms after that; ${troupe.tell(handover)}`;
       } finally {
         troupe.send(leader, "SIGCONT");
       }
@@ -284,11 +325,13 @@ async function verdict({ report }: Stage, troupe: Troupe): Promise<void> {
   const judged = troupe.judged();
   await report.check("never two at a time, at Gitea, NATS and the API server", () => {
     assert.deepEqual(judged.overlaps, []);
+    assert.ok(judged.lateStores > 0, "no task was in flight at a change of the leader");
     assert.ok(judged.effects > 500, `only ${judged.effects} effects`);
     return Promise.resolve(
       `0 overlaps in ${judged.effects} effects and ${judged.handovers.length} changes of the ` +
-        `leader; apart from them ${judged.lateStores} stores of tasks in flight and ` +
-        `${judged.ownLabels} labels that processes took off their own Pods`,
+        `leader; apart from them ${judged.lateStores} stores of tasks in flight (SPEC 5), ` +
+        `${judged.ownLabels} labels that processes took off their own Pods, and ` +
+        `${judged.streams} streams made before anybody led`,
     );
   });
   await report.check("epochs rise by one with each of our leaders", async () => {

@@ -1,4 +1,5 @@
 import { type CutProxy, startCutProxy } from "../support/cut_proxy.ts";
+import { type HoldProxy, startHoldProxy } from "../support/hold_proxy.ts";
 import { startNatsProxy } from "../support/nats_proxy.ts";
 import type { Peers } from "../support/peers.ts";
 import { type RecordedRequest, startRecordingProxy } from "../support/recording_proxy.ts";
@@ -11,12 +12,12 @@ export interface Outside extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   /** The way to the API server, to be cut. */
   readonly api: CutProxy;
+  /** The way to Gitea behind the recorder, where answers can be held. */
+  readonly gitea: HoldProxy;
   /** Everything that was no read, in the order in which it came; `pod` is the replica's own. */
   effects(pod: string): Effect[];
   /** When it wrote to a Lease; milliseconds since the epoch. */
   leaseWrites(): number[];
-  /** How many requests and messages passed, reads included. */
-  readonly passed: number;
 }
 
 const BODY_BYTES = 512;
@@ -32,9 +33,9 @@ const LEASES = /\/leases(\/|$)/;
 /** Starts the proxies of one replica. */
 export async function openOutside(peers: Pick<Peers, "gitea" | "nats" | "kube">): Promise<Outside> {
   await using stack = new AsyncDisposableStack();
-  const gitea = stack.use(
-    await startRecordingProxy(peers.gitea.address, { bodyBytes: BODY_BYTES }),
-  );
+  const held = stack.use(await startHoldProxy(peers.gitea.address));
+  const behind = { hostname: "127.0.0.1", port: Number(new URL(held.url).port) };
+  const gitea = stack.use(await startRecordingProxy(behind, { bodyBytes: BODY_BYTES }));
   // The API server's own certificate: what trusts it trusts this.
   const pki = peers.kube.caFile.replace(/[^/]+$/, "");
   const [ca, cert, key] = await Promise.all(
@@ -60,9 +61,7 @@ export async function openOutside(peers: Pick<Peers, "gitea" | "nats" | "kube">)
       KUBERNETES_SERVICE_PORT: String(api.port),
     },
     api,
-    get passed() {
-      return gitea.requests.length + kube.requests.length + published.length;
-    },
+    gitea: held,
     leaseWrites: () =>
       kube.requests.flatMap((one) =>
         one.method !== "GET" && LEASES.test(one.path) ? [one.at + ORIGIN] : []
@@ -92,7 +91,11 @@ function atGitea({ at, method, path, body }: RecordedRequest): Effect[] {
 
 function atNats({ at, subject }: { readonly at: number; readonly subject: string }): Effect[] {
   if (NATS_READ.test(subject)) return [];
-  const kind = SEALED_TASK.test(subject) ? "store" : "effect";
+  const kind = SEALED_TASK.test(subject)
+    ? "store"
+    : subject.startsWith("$JS.API.STREAM.CREATE.")
+    ? "stream made"
+    : "effect";
   // Of an acknowledgement the first tokens say which consumer's it is.
   const what = subject.startsWith("$JS.ACK.") ? subject.split(".").slice(0, 4).join(".") : subject;
   return [{ at, where: "NATS", what, kind }];

@@ -8,9 +8,10 @@ export interface Effect {
   readonly what: string;
   /**
    * `store`: a fetched task is published, which a former leader may do for 10 s more (SPEC 5).
-   * `own label off`: a process says of its own Pod that it does not lead.
+   * `own label off`: a process says of its own Pod that it does not lead. `stream made`: the first
+   * process ever makes the streams, before anybody leads.
    */
-  readonly kind: "effect" | "store" | "own label off";
+  readonly kind: "effect" | "store" | "own label off" | "stream made";
 }
 
 /** A time during which one contender held the Lease. */
@@ -43,6 +44,8 @@ export interface Judgement {
   readonly lateStores: number;
   /** Labels that processes took off their own Pods while they did not lead. */
   readonly ownLabels: number;
+  /** Streams that were made before anybody had led. */
+  readonly streams: number;
   readonly effects: number;
 }
 
@@ -78,6 +81,7 @@ export function judge(
   const byTerm = terms.map((): number[] => []);
   let lateStores = 0;
   let ownLabels = 0;
+  let streams = 0;
   let count = 0;
   for (const [pod, list] of effects) {
     for (const effect of list) {
@@ -88,6 +92,7 @@ export function judge(
       if (within && effect.kind !== "own label off") byTerm[index]?.push(effect.at);
       if (within) continue;
       if (effect.kind === "own label off") ownLabels++;
+      else if (effect.kind === "stream made" && effect.at < (terms[0]?.from ?? Infinity)) streams++;
       else if (
         effect.kind === "store" && next !== undefined && index >= 0 &&
         effect.at < next.from + STORE_MS
@@ -108,5 +113,5 @@ export function judge(
       first: byTerm[index + 1]?.[0] ?? null,
     }];
   });
-  return { handovers, overlaps, lateStores, ownLabels, effects: count };
+  return { handovers, overlaps, lateStores, ownLabels, streams, effects: count };
 }

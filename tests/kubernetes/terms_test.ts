@@ -52,6 +52,8 @@ Deno.test("judge() counts a late store apart for 10 s, and labels that are taken
   );
   assert.deepEqual([overlaps.length, lateStores, ownLabels], [0, 1, 1]);
   assert.equal(judged([effect(95), effect(10_291, "store")], []).overlaps.length, 1);
+  assert.deepEqual(judged([effect(50, "stream made")], []).overlaps, []);
+  assert.equal(judged([], [effect(250, "stream made")]).overlaps.length, 1);
 });
 
 Deno.test("transitionGaps() finds what was not raised by one at a change", () => {
