@@ -363,10 +363,16 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       return true;
     };
     deps.control.watchEpoch((leading) => void fencedBy(leading), signal);
+    let low = 0;
     while (!signal.aborted) {
       await clock.sleep(EPOCH_MS, signal).catch(() => {});
-      const leading = await deps.control.epoch({ signal }).catch(() => 0);
+      const leading = await deps.control.epoch({ signal }).catch(() => epoch);
       if (fencedBy(leading)) return;
+      // Once may be the word of a replica of the bucket that lags behind.
+      low = leading < epoch ? low + 1 : 0;
+      if (low > 1) {
+        return onFenced(`epoch ${leading} is stored, ours is ${epoch}: records are lost`);
+      }
     }
   };
 

@@ -60,6 +60,14 @@ export async function connect(
   return { gitea, giteaWatch, nats, queue, control, events, svids };
 }
 
+/** The alarm of SPEC 14: in the log, and on every page. */
+export function noteLostRecords(
+  { sources, clock, logger }: Pick<Surroundings, "sources" | "clock" | "logger">,
+): void {
+  sources.recordsLostAt = clock.now();
+  logger.error("records lost", { component: "queue", error: RECORDS_LOST });
+}
+
 /** Streams and bucket, made where they are absent; the source says what is waited for. */
 async function prepareStreams(
   { nats, names, around }: {
@@ -85,7 +93,6 @@ async function prepareStreams(
   waiting = null;
   if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
   if (bucketLost) {
-    sources.recordsLostAt = clock.now();
-    logger.error("records lost", { component: "queue", error: RECORDS_LOST });
+    noteLostRecords(around);
   }
 }

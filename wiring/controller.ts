@@ -1,3 +1,4 @@
+import { watchBucket } from "../clients/nats/watch_bucket.ts";
 import type { Config } from "../controller/config/config.ts";
 import { type BackendName, BACKENDS } from "../controller/model/ids.ts";
 import type { Recorder } from "../controller/recorder.ts";
@@ -6,7 +7,7 @@ import type { Logger } from "../lib/logger.ts";
 import { startActing } from "./acting.ts";
 import { showActing, showStandby } from "./boards.ts";
 import { createHealthChecks } from "./health.ts";
-import { connect } from "./connections.ts";
+import { connect, noteLostRecords } from "./connections.ts";
 import type { LateActions } from "./late_actions.ts";
 import type { LateViews } from "./late_views.ts";
 import { createLeading } from "./leading.ts";
@@ -53,7 +54,7 @@ export async function startController(
   signal: AbortSignal,
 ): Promise<Controller> {
   await using stack = new AsyncDisposableStack();
-  const { config, views, actions, sources } = around;
+  const { config, views, actions, sources, clock } = around;
   const connections = await connect(parts, { ...around, stack }, signal);
   const leading = createLeading(parts, connections, { ...around, stack });
   const { leadership, lost, resigned } = leading;
@@ -70,7 +71,16 @@ export async function startController(
     void checks.recheck(stop);
     views.become(showActing(acting, { ...around, connections, counts, checks }));
     actions.become(acting.operating.actions);
-    await Promise.all([acting.run(stop), counts.run(stop), label?.keep(stop)]);
+    const onLost = () => {
+      noteLostRecords(around);
+      leading.fence("the bucket CI_RUNNER_STATE is gone");
+    };
+    await Promise.all([
+      acting.run(stop),
+      counts.run(stop),
+      label?.keep(stop),
+      watchBucket(connections.nats, { clock, signal: stop, onLost }),
+    ]);
   };
 
   const owned = stack.move();

@@ -1,4 +1,5 @@
 import type { BackendName } from "../../controller/model/ids.ts";
+import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import {
   type ControlFlags,
@@ -45,12 +46,18 @@ export function createControlStore(
 ): ControlStore {
   const bucket = createBucket(connection, deps);
   const stored = createFlagStore(connection, deps);
+  /** A lost epoch is at least that of every record: an older one's writes would all be refused. */
+  const newestEpoch = async (value: Json | undefined, call: Call) => {
+    if (value !== undefined) return epochOf(value);
+    const records = await bucket.list("task.*", call);
+    return records.reduce((newest, each) => Math.max(newest, epochOf(each.value)), 0);
+  };
   return {
     flags: async (backend, call) => (await stored.read(backend, call)).flags,
     async takeOver(call) {
       for (let attempt = 0; attempt < TRIES; attempt++) {
         const stored = await bucket.get(EPOCH_KEY, call);
-        const epoch = epochOf(stored?.value) + 1;
+        const epoch = await newestEpoch(stored?.value, call) + 1;
         try {
           // `by` makes two leaders' writes differ, so that neither takes the other's for its own.
           const value = { epoch, by: crypto.randomUUID() };

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { connectNats, type NatsOptions } from "../../clients/nats/connection.ts";
 import { ensureStreams } from "../../clients/nats/streams.ts";
+import { watchBucket } from "../../clients/nats/watch_bucket.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
 import { createGateCertificate } from "../../clients/x509/gate_certificate.ts";
 import { demandApi } from "../../clients/nats/api.ts";
 import type { Json } from "../../clients/nats/json.ts";
@@ -158,6 +160,44 @@ Deno.test("ensureStreams() makes what is absent, and finds it right the next tim
   await demandApi(connection, { path: "STREAM.DELETE.KV_CI_RUNNER_STATE", action: "Delete" }, call);
   const again = await ensureStreams(connection, NAMES, { ...DEPS, ...call });
   assert.deepEqual(again, { made: ["KV_CI_RUNNER_STATE"], bucketLost: true });
+});
+
+Deno.test("watchBucket() tells a bucket that is gone from a server that is away", async () => {
+  await using nats = await startNats();
+  await using connection = connectTo(nats);
+  await ensureStreams(connection, NAMES, { ...DEPS, ...call });
+  const clock = createFakeClock();
+  const stop = new AbortController();
+  let lost = 0;
+  const watching = watchBucket(connection, {
+    clock,
+    signal: stop.signal,
+    onLost: () => void lost++,
+  });
+  await eventually(() => clock.pending > 0, { what: "the first answer" });
+  await nats.kill9();
+  await clock.advance(5_000);
+  await nats.restart();
+  await eventually(() => clock.pending > 0, { what: "the next answer" });
+  assert.equal(lost, 0);
+  await demandApi(connection, { path: "STREAM.DELETE.KV_CI_RUNNER_STATE", action: "Delete" }, call);
+  await clock.advance(5_000);
+  await watching;
+  assert.equal(lost, 1);
+});
+
+Deno.test("watchBucket() ends with its signal", async () => {
+  await using nats = await startNats();
+  await using connection = connectTo(nats);
+  await ensureStreams(connection, NAMES, { ...DEPS, ...call });
+  const stop = new AbortController();
+  const watching = watchBucket(connection, {
+    ...DEPS,
+    signal: stop.signal,
+    onLost: () => assert.fail("it is there"),
+  });
+  stop.abort();
+  await watching;
 });
 
 const right: Json = {

@@ -128,6 +128,9 @@ export function createFakeStore(): FakeStore {
       },
       async takeOver(call) {
         await reach(call);
+        if (epoch === 0) {
+          for (const { value } of tasks.values()) epoch = Math.max(epoch, value.epoch);
+        }
         epoch++;
         for (const listener of watchers) listener(epoch);
         return epoch;

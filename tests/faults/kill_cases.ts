@@ -1,5 +1,6 @@
 import { signalProcess } from "../../backends/process/proc.ts";
 import type { FaultCase } from "./case.ts";
+import { eventually } from "../support/eventually.ts";
 import { theExecutor } from "./executors.ts";
 import { checkJob, checkNothingLeft, type Expected, REASON } from "./oracle.ts";
 import { type HeldMoment, type Point, POINTS } from "./points.ts";
@@ -102,14 +103,43 @@ const bucket: Victim = {
   expected: () => GREEN,
 };
 
+/** Somebody deletes the bucket, and no process is killed: the controller ends, and is started again. */
+const bucketCase: FaultCase = {
+  name: "the bucket is deleted while a job runs",
+  async run(world) {
+    const job = await world.side.start({ held: true });
+    await eventually(async () => (await job.lines()).includes("begin"), {
+      what: "the job to begin",
+      timeoutMs: 30_000,
+    });
+    const before = performance.now();
+    await world.loseBucket();
+    await eventually(async () => (await world.log()).includes("scheduler leadership lost"), {
+      what: "the controller to end by itself",
+      timeoutMs: 30_000,
+    });
+    const ended = (performance.now() - before) / 1000;
+    await world.kill();
+    await world.start();
+    await job.letGo();
+    const { result, seconds } = await checkJob(world, job, GREEN);
+    const left = await checkNothingLeft(world, LEFT_MS);
+    return `the controller ended after ${ended.toFixed(1)} s, ` +
+      `${result} after ${seconds.toFixed(1)} s, nothing left after ${left.toFixed(1)} s`;
+  },
+};
+
 /** SIGKILL of each victim at each point. */
 const VICTIMS = [controller, bucket, natsServer, gate];
-export const killCases: readonly FaultCase[] = VICTIMS.flatMap((victim) =>
-  victim.points.map((point): FaultCase => ({
-    name: `SIGKILL of the ${victim.name} when ${point.name}`,
-    run: (world) => killAt(world, victim, point),
-  }))
-);
+export const killCases: readonly FaultCase[] = [
+  bucketCase,
+  ...VICTIMS.flatMap((victim) =>
+    victim.points.map((point): FaultCase => ({
+      name: `SIGKILL of the ${victim.name} when ${point.name}`,
+      run: (world) => killAt(world, victim, point),
+    }))
+  ),
+];
 
 async function killAt(world: World, victim: Victim, point: Point): Promise<string> {
   using moment = point.arm(world);

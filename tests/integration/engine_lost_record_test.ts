@@ -201,6 +201,27 @@ Deno.test("engine believes no gate of another identity, and only the gate that s
   assertWhole(world);
 });
 
+Deno.test("engine stops when the bucket is lost under it, and the next one goes on", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  world.plan = () => ({ runMs: 60_000 });
+  await world.start().then((earlier) => earlier.kill());
+  const first = await world.start();
+  await world.submit(1);
+  await world.until("running", () => world.events(1).includes("running"));
+  world.store.lose();
+  await world.until("the end", () => first.fenced !== null, 15_000);
+  assert.match(first.fenced ?? "", /records are lost/);
+  first.kill();
+  const second = await restart(world);
+  await world.until(
+    "the proof",
+    () => second.engine.ledger.get(world.id(1)) !== undefined,
+    BEAT_MS,
+  );
+  await world.cleaned(1, 120_000);
+  assertWhole(world);
+});
+
 Deno.test("engine does not take over what an operator has forgotten", async () => {
   await using world = await createWorld({ capacity: 1 });
   world.plan = () => ({ runMs: 600_000 });
