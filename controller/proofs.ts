@@ -32,7 +32,7 @@ export interface Unproven {
 /**
  * Takes over executors whose records are lost. A signature proves nothing without the record's nonce;
  * what does is a call of the gate itself, with the capability of the assignment and an SVID of exactly
- * the SPIFFE ID that the metadata derives (docs/adr/0032). Until it comes the executor is unknown,
+ * the SPIFFE ID that the metadata derives (docs/adr/0030). Until it comes the executor is unknown,
  * keeps its slot, and nothing is made for its assignment.
  */
 export interface Proofs {

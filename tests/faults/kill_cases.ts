@@ -129,8 +129,9 @@ const bucketCase: FaultCase = {
   },
 };
 
-/** SIGKILL of each victim at each point. */
 const VICTIMS = [controller, bucket, natsServer, gate];
+
+/** SIGKILL of each victim at each point, and the loss of the bucket. */
 export const killCases: readonly FaultCase[] = [
   bucketCase,
   ...VICTIMS.flatMap((victim) =>
