@@ -1,3 +1,4 @@
+import { inert } from "./inert.ts";
 import { fill, useLang } from "./lang.ts";
 
 /** Nothing is here. */
@@ -9,6 +10,38 @@ export function AbsentPage() {
       <p>{absent.text}</p>
       <p>
         <a href="/">{absent.home}</a>
+      </p>
+    </div>
+  );
+}
+
+/** An action that was not taken: why, how things stand now, and the way back. */
+export function RefusedPage(
+  { detail, current, back }: { detail: string; current: unknown; back: string },
+) {
+  const { refused } = useLang().dict;
+  const members = typeof current === "object" && current !== null ? Object.entries(current) : [];
+  return (
+    <div class="panel message">
+      <h1>{refused.title}</h1>
+      <p>{inert(detail, 600)}</p>
+      {members.length === 0 ? null : (
+        <>
+          <p>{refused.current}</p>
+          <dl class="current">
+            {members.map(([name, value]) => (
+              <div key={name}>
+                <dt class="mono">{inert(name, 60)}</dt>
+                <dd class="mono">
+                  {inert(typeof value === "string" ? value : JSON.stringify(value) ?? "", 300)}
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </>
+      )}
+      <p>
+        <a class="button" href={back}>{refused.back}</a>
       </p>
     </div>
   );

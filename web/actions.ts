@@ -1,9 +1,9 @@
 import type { Context } from "hono";
 import type { ActionOutcome } from "../controller/actions.ts";
 import { faultOfHeaders } from "./action_request.ts";
-import type { ActionRoute, RouteContext } from "./define.ts";
+import type { ActionRoute, BadInput, RouteContext } from "./define.ts";
 import type { WebEnv } from "./env.ts";
-import { respondAbsent, respondFailed, type Site } from "./pages.ts";
+import { respondAbsent, respondRefused, type Site } from "./pages.ts";
 import { problem } from "./problem.ts";
 
 /** Bodies of actions are a note and a choice or two. */
@@ -30,10 +30,10 @@ export async function respondAction(
   }
   const body = route.form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text);
   const answer = await route.act(context, { params: c.req.param(), body });
-  if (answer.kind === "bad") return problem(400, { detail: answer.detail, requestId });
   if (answer.kind === "seen") return leadTo(route.page(c.req.param()));
-  return route.form
-    ? respondForm(answer, c, context, { site, page: route.page(c.req.param()) })
+  if (route.form) return respondForm(answer, c, context, { site, route });
+  return answer.kind === "bad"
+    ? problem(400, { detail: answer.detail, requestId })
     : respondJson(answer, requestId);
 }
 
@@ -72,23 +72,33 @@ function respondJson(outcome: ActionOutcome, requestId: string): Response {
 
 /** What was done, or could not be, has a row of its own: the form leads there. */
 function respondForm(
-  outcome: ActionOutcome,
+  outcome: ActionOutcome | BadInput,
   c: Context<WebEnv>,
   context: RouteContext,
-  { site, page }: { readonly site: Site; readonly page: string },
+  { site, route }: { readonly site: Site; readonly route: ActionRoute },
 ): Promise<Response> | Response {
+  const refuse = (status: number, detail: string, current: unknown = null) => {
+    const params = c.req.param();
+    // A path that fits to nothing has no page of its own to lead back to.
+    const back = outcome.kind === "bad" ? "/" : route.page(params);
+    return respondRefused(c, context, site, { status, detail, current, back });
+  };
   switch (outcome.kind) {
+    case "bad":
+      return refuse(400, outcome.detail);
     case "done":
       return leadTo(`/operations/${outcome.operation.id}`);
     case "conflict":
     case "stale":
-      return leadTo(outcome.operation === undefined ? page : `/operations/${outcome.operation.id}`);
+      return outcome.operation === undefined
+        ? refuse(outcome.kind === "stale" ? 412 : 409, outcome.detail, outcome.current)
+        : leadTo(`/operations/${outcome.operation.id}`);
     case "absent":
       return respondAbsent(c, context, site, outcome.detail);
     case "differs":
-      return respondFailed(c, context, site, 422);
+      return refuse(422, outcome.detail);
     case "unavailable":
-      return respondFailed(c, context, site, 503);
+      return refuse(503, outcome.detail);
     default:
       return outcome satisfies never;
   }

@@ -142,7 +142,7 @@ Deno.test("POST is refused when its body is not what the action takes", async ()
 Deno.test("POST says as a problem why nothing was done, and what stands there now", async () => {
   const cases: readonly (readonly [ActionOutcome, number, number])[] = [
     [{ kind: "absent", detail: "Look for another one" }, 404, 404],
-    [{ kind: "conflict", detail: "Retry only what is parked", current: null }, 409, 303],
+    [{ kind: "conflict", detail: "Retry only what is parked", current: null }, 409, 409],
     [{ kind: "unavailable", detail: 'Ask the leader: it is "b"' }, 503, 503],
   ];
   for (const [outcome, status, formStatus] of cases) {
@@ -154,6 +154,12 @@ Deno.test("POST says as a problem why nothing was done, and what stands there no
     if (status === 409) assert.equal(body.current, null);
     const form = await t.form({ accept: "text/html" });
     assert.equal(form.status, formStatus, outcome.kind);
+    if (outcome.kind === "conflict") {
+      const text = await form.text();
+      assert.match(text, /Nothing was done/);
+      assert.match(text, /Retry only what is parked/);
+      assert.match(text, new RegExp(`href="/assignments/${ID}"`));
+    }
   }
 });
 

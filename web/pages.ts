@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import { type ComponentChild, h } from "preact";
-import { AbsentPage, FailedPage } from "../components/ErrorPages.tsx";
+import { AbsentPage, FailedPage, RefusedPage } from "../components/ErrorPages.tsx";
 import type { IslandName } from "../components/islands.ts";
 import type { Dict } from "../components/i18n/dict.ts";
 import type { Lang } from "../components/lang.ts";
@@ -70,6 +70,26 @@ export function respondFailed(
   return html(c, context, site, plain("failed", () => h(FailedPage, { requestId })), status);
 }
 
+/** An action of a form that was not taken, as a page for people and as a problem for machines. */
+export function respondRefused(
+  c: Context<WebEnv>,
+  context: RouteContext,
+  site: Site,
+  refusal: {
+    readonly status: number;
+    readonly detail: string;
+    readonly current?: unknown;
+    /** Where to look again. */
+    readonly back: string;
+  },
+): Promise<Response> | Response {
+  const { status, detail, back, current = null } = refusal;
+  const { requestId } = context;
+  if (isMachine(context)) return problem(status, { detail, requestId, extra: { current } });
+  const body = () => h(RefusedPage, { detail, current, back });
+  return html(c, context, site, plain("refused", body), status);
+}
+
 const VARY = "Accept, Accept-Language, Cookie";
 
 interface Content {
@@ -79,7 +99,7 @@ interface Content {
   readonly island: IslandName | null;
 }
 
-function plain(name: "absent" | "failed", body: () => ComponentChild): Content {
+function plain(name: "absent" | "failed" | "refused", body: () => ComponentChild): Content {
   const titleIn = (dict: Dict) => dict[name].title;
   return { title: ({ dict }) => titleIn(dict), body, data: null, island: null };
 }

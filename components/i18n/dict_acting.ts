@@ -39,6 +39,7 @@ export interface ActingDict {
     noElection: string;
     confirm: string;
   };
+  refused: { title: string; current: string; back: string };
   stranger: {
     title: string;
     noJob: string;

@@ -43,6 +43,11 @@ export const enActing: ActingDict = {
     noElection: "Without an elector nobody would take over: stop the process instead.",
     confirm: "Confirm: {action}",
   },
+  refused: {
+    title: "Nothing was done",
+    current: "This is how it stands now:",
+    back: "Look again",
+  },
   stranger: {
     title: "Release executor {name}",
     noJob: "No job of ours is known to be in it; it may be running one all the same.",

@@ -39,6 +39,7 @@ export const zhActing: ActingDict = {
     noElection: "没有选举时无人接管：请改为停止该进程。",
     confirm: "确认：{action}",
   },
+  refused: { title: "未执行任何操作", current: "目前的状态：", back: "重新查看" },
   stranger: {
     title: "释放执行器 {name}",
     noJob: "已知其中没有我们的作业；但它仍可能正在运行一个。",

@@ -1,9 +1,9 @@
 import type { Browser, Page } from "playwright-core";
-import { LIGHT } from "./looks.ts";
+import { inspect, LIGHT } from "./looks.ts";
 import { check, openPage, type Site } from "./support.ts";
 
 /** Every form of the pages, with and without script. */
-export async function actions(browser: Browser, site: Site): Promise<void> {
+export async function actions(browser: Browser, site: Site, folder: string): Promise<void> {
   for (const javaScriptEnabled of [true, false]) {
     const context = await browser.newContext({ ...LIGHT, javaScriptEnabled });
     const page = await openPage(context, `${site.url}/backends/vm`);
@@ -12,6 +12,11 @@ export async function actions(browser: Browser, site: Site): Promise<void> {
     await release(page, site, how);
     await context.close();
   }
+  const context = await browser.newContext(LIGHT);
+  // The browser tells of an answer of 412 on its console.
+  const page = await openPage(context, `${site.url}/`, { quiet: true });
+  await refused(page, site, folder);
+  await context.close();
 }
 
 const last = (site: Site) => site.actions.asked.at(-1);
@@ -64,6 +69,23 @@ async function steps(page: Page, site: Site, how: string): Promise<void> {
   check(`stepping down is asked for ${how}`, down?.kind === "step-down");
   const undo = await step("/operations/op-1", "Undo the drain", note);
   check(`undo is asked for ${how}`, undo?.kind === "undo" && undo.operation === "op-1");
+}
+
+/** What has changed since somebody looked is not acted on, and the page says what it is now. */
+async function refused(page: Page, site: Site, folder: string): Promise<void> {
+  await page.goto(`${site.url}/assignments/gitea-task-796`);
+  site.actions.answer({
+    kind: "stale",
+    detail: "Look again: it has changed since you looked",
+    current: { id: "gitea-task-796", state: "running", repository: "<b>acme</b>/billing" },
+  });
+  await page.getByRole("button", { name: "Retry now" }).click();
+  await page.getByText("Nothing was done").waitFor();
+  await inspect(page, folder, "refused");
+  const text = await page.locator("main").innerText();
+  check("a refusal says what stands there now", text.includes("<b>acme</b>/billing"));
+  await page.getByRole("link", { name: "Look again" }).click();
+  check("and leads back", page.url().endsWith("/assignments/gitea-task-796"));
 }
 
 async function release(page: Page, site: Site, how: string): Promise<void> {

@@ -27,7 +27,7 @@ await using browser = await startBrowser();
   if (wants("pages")) {
     await withoutScript(browser, site, folder);
     await otherForms(site);
-    await actions(browser, site);
+    await actions(browser, site, folder);
     await live(browser, site);
     await liveElsewhere(browser, site);
     await keyboard(browser, site);
