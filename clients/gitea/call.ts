@@ -2,9 +2,16 @@ import type { Clock } from "../../lib/clock.ts";
 import { GiteaError } from "../../controller/gitea.ts";
 import { type Attempt, giteaError, giteaErrorFrom } from "./error.ts";
 
+/** A timer that is so late tells that the whole process was stopped (SIGSTOP, a paused machine). */
+const LATE_MS = 100;
+/** For reading what has come while it was stopped. */
+const GRACE_MS = 2_000;
+
 /**
  * Runs one call at Gitea with a deadline. Rejects with the signal's reason when the caller aborts,
- * otherwise with a `GiteaError`; a missed deadline is `unavailable`.
+ * otherwise with a `GiteaError`; a missed deadline is `unavailable`. A process that was stopped past
+ * the deadline has 2 s more: on waking its timers fire before its sockets are read, and the answer that
+ * waits there may be a task that nobody else will ever get.
  */
 export async function callWithin<T>(
   operation: (signal: AbortSignal) => Promise<T>,
@@ -17,7 +24,7 @@ export async function callWithin<T>(
 ): Promise<T> {
   const { attempt, clock, deadlineMs, signal } = options;
   signal.throwIfAborted();
-  using deadline = clock.timeout(deadlineMs);
+  using deadline = startDeadline(clock, deadlineMs);
   try {
     return await operation(AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
@@ -26,6 +33,23 @@ export async function callWithin<T>(
       ? giteaError("unavailable", attempt, `no answer within ${deadlineMs / 1000} s`, error)
       : giteaErrorFrom(error, attempt);
   }
+}
+
+/** Aborts after `ms`, and later when the timer itself was late. Dispose it to free its timer. */
+function startDeadline(
+  clock: Clock,
+  ms: number,
+): { readonly signal: AbortSignal } & Disposable {
+  const over = new AbortController();
+  const ended = new AbortController();
+  const due = clock.monotonic() + ms;
+  const wait = async () => {
+    await clock.sleep(ms, ended.signal);
+    if (clock.monotonic() - due > LATE_MS) await clock.sleep(GRACE_MS, ended.signal);
+    over.abort(new DOMException(`Timed out after ${ms} ms`, "TimeoutError"));
+  };
+  wait().catch(() => {}); // Ended before it was over.
+  return { signal: over.signal, [Symbol.dispose]: () => ended.abort() };
 }
 
 const AGAIN_MS = 100;
