@@ -244,9 +244,10 @@ async function contender({ report, cluster }: Stage, troupe: Troupe): Promise<vo
     const { handover } = await troupe.takenBy(null, at);
     assert.equal(await stopping, 0);
     const released = handover.from.released ?? assert.fail("the Lease was never given back");
-    assert.ok((handover.first ?? Infinity) - released < CLEAN_MS, troupe.tell(handover));
+    const ms = (handover.first ?? Infinity) - released;
+    assert.ok(ms < CLEAN_MS, `first effect ${seconds(ms)} after the release`);
     return `taken ${seconds(handover.to.from - released)} after the release, first effect ` +
-      `${seconds((handover.first ?? 0) - released)}; ${await troupe.standbyServes()}`;
+      `${seconds(ms)}; ${await troupe.standbyServes()}`;
   });
 }
 
