@@ -46,11 +46,12 @@ export interface FetchPaceOptions {
   readonly forceMs: number;
 }
 
-/** The pace shared by all fetchers; starts in a burst. */
+/** The pace shared by all fetchers. The first one asks at once, the others when there is a task. */
 export function createFetchPace(clock: Clock, options: FetchPaceOptions): FetchPace {
   let version = 0n;
   let burst = 1;
-  let emptyBurst = 0;
+  // Nobody knows yet whether anything waits: a thousand need not ask to find that out.
+  let emptyBurst = 1;
   let nudged = false;
   let nextIdleAt = clock.monotonic();
   let lastForcedAt = -Infinity;

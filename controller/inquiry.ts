@@ -36,6 +36,7 @@ export function createInquiry(deps: {
   const { clock, gitea } = deps;
   const begun = new WeakMap<Entry, number>();
   const asked = new WeakMap<Entry, number>();
+  let underWay = 0;
 
   const ask = async (entry: Entry, signal: AbortSignal) => {
     const ended = (result: Result) =>
@@ -65,11 +66,16 @@ export function createInquiry(deps: {
       // One that ended while nobody led has said its last word already, to Gitea or to nobody.
       const patienceMs = !first ? 2 * deps.zombieTimeoutMs : hasEnded(entry) ? 0 : deps.restoredMs;
       if (now - Math.max(since, before ?? 0) < patienceMs) return;
+      // After a restart they may all be due at once; the next look has the others.
+      if (underWay >= MAX_UNDER_WAY) return;
       asked.set(entry, now);
-      deps.tasks.spawn("inquiry", (signal) => ask(entry, signal));
+      underWay++;
+      deps.tasks.spawn("inquiry", (signal) => ask(entry, signal).finally(() => underWay--));
     },
   };
 }
+
+const MAX_UNDER_WAY = 32;
 
 /** By the backend's word. */
 function hasEnded({ state }: Entry): boolean {

@@ -168,6 +168,16 @@ Deno.test("run() sends the known version while idle and 0 once in ten seconds", 
   assert.equal(s.fake.fetches.length, 120);
 });
 
+Deno.test("run() begins with a question or two, not with one of each of its many fetchers", async () => {
+  await using s = setup({ capacity: 1_000 });
+  await s.settle();
+  const first = s.fake.fetches.length;
+  assert.ok(first >= 1 && first <= 2, `${first} questions`);
+  s.fake.queue(50);
+  await s.seconds(11);
+  assert.equal(s.stored.length, 50);
+});
+
 Deno.test("run() asks Gitea equally often while idle whatever the capacity", async () => {
   const counts: number[] = [];
   for (const capacity of [0, 1, 50]) {
