@@ -3,6 +3,7 @@ import type { KubeAccess } from "../support/kube_access.ts";
 import type { KubeClient, KubeObject } from "../support/kube_client.ts";
 import { createTasks } from "./tasks.ts";
 import { type Container, startContainer } from "./container.ts";
+import { type Entry, type Running, statusOf } from "./kubelet_status.ts";
 import type { Image } from "./image.ts";
 import { disruption, ifConflict, ifGone, iso, lastWords } from "./kubelet_words.ts";
 import { environmentOf } from "./pod_environment.ts";
@@ -77,40 +78,6 @@ export interface Kubelet extends AsyncDisposable {
   vanish(name: string): Promise<void>;
 }
 
-interface Running {
-  readonly spec: unknown;
-  readonly name: string;
-  readonly containerId: string;
-  container: Container | null;
-  restarts: number;
-  /** As the API shows it. */
-  state: KubeObject;
-  /** How it ended before it was started again; empty before that. */
-  lastState: KubeObject;
-  endedAt: number | null;
-  reason: string | null;
-}
-
-interface Entry {
-  object: KubeObject;
-  readonly uid: string;
-  readonly name: string;
-  readonly namespace: string;
-  readonly ip: string;
-  containers: Running[];
-  startedAt: number | null;
-  phase: "Pending" | "Running" | "Succeeded" | "Failed";
-  /** Written over what the containers say: eviction, shutdown. */
-  fate: { readonly reason: string; readonly message: string; readonly condition?: unknown } | null;
-  ending: boolean;
-  silent: boolean;
-  /** What is done for this Pod, one after the other. */
-  work: Promise<unknown>;
-  begun: boolean;
-  /** Begun, but held back by the test. */
-  held: boolean;
-}
-
 /** Starts the kubelet and its read-only `/pods`, which SPIRE's k8s attestor asks. */
 export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const { access, client, node, say } = options;
@@ -127,34 +94,6 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   }).catch(ifConflict);
 
   const path = (entry: Entry) => `/api/v1/namespaces/${entry.namespace}/pods/${entry.name}`;
-  const statusOf = (entry: Entry) => ({
-    phase: entry.phase,
-    ...entry.fate === null ? {} : { reason: entry.fate.reason, message: entry.fate.message },
-    hostIP: "127.0.0.1",
-    podIP: entry.ip,
-    podIPs: [{ ip: entry.ip }],
-    ...entry.startedAt === null ? {} : { startTime: iso(entry.startedAt) },
-    conditions: [
-      { type: "PodScheduled", status: "True", lastTransitionTime: iso(Date.now()) },
-      {
-        type: "Ready",
-        status: entry.phase === "Running" ? "True" : "False",
-        lastTransitionTime: iso(Date.now()),
-      },
-      ...entry.fate?.condition === undefined ? [] : [entry.fate.condition],
-    ],
-    containerStatuses: entry.containers.map((one) => ({
-      name: one.name,
-      image: at(one.spec, "image"),
-      imageID: at(one.spec, "image"),
-      ready: "running" in one.state,
-      started: "running" in one.state,
-      restartCount: one.restarts,
-      ...one.container === null ? {} : { containerID: `containerd://${one.containerId}` },
-      state: one.state,
-      lastState: one.lastState,
-    })),
-  });
   const report = async (entry: Entry) => {
     if (entry.silent) return;
     const body = { metadata: { uid: entry.uid }, status: statusOf(entry) };
