@@ -5,6 +5,7 @@ import { startStallProxy } from "./stall_proxy.ts";
 import { type Stage, userOf } from "./stage.ts";
 
 const STALL_MS = 90_000;
+const LOST = /^scheduler leadership lost: /;
 
 /** The API server stalls without a reset, and is restarted, while jobs come in. */
 export async function checkApiOutage(stage: Stage): Promise<void> {
@@ -33,6 +34,11 @@ export async function checkApiOutage(stage: Stage): Promise<void> {
       }
       const seconds = ((performance.now() - back) / 1000).toFixed(1);
       assert.deepEqual(namesMadeTwice(executors.seen()), [], "Pods that were made twice");
+      const ends = (await session.controllerLog()).filter((one) =>
+        one.msg === "runner stopped" && Date.parse(String(one.time)) >= since
+      );
+      const wrong = ends.filter((one) => !LOST.test(String(one.error)));
+      assert.deepEqual(wrong, [], "replicas that ended and had not lost the Lease");
       const user = userOf(installation.controller, "controller");
       const lists = (await audit.records()).filter((one) =>
         one.user === user && one.verb === "list" && one.resource === "pods" &&
@@ -41,7 +47,8 @@ export async function checkApiOutage(stage: Stage): Promise<void> {
       );
       const most = mostInASecond(lists.map((one) => one.receivedAt));
       assert.ok(most <= 1, `${most} lists of Pods in a second`);
-      return `8 jobs done ${seconds} s after it, ${lists.length} lists of Pods, at most ${most} in a second`;
+      return `8 jobs done ${seconds} s after it, ${ends.length} replicas ended with the lost Lease, ` +
+        `${lists.length} lists of Pods, at most ${most} in a second`;
     });
   };
   await during(`stalled without reset for ${STALL_MS / 1000} s`, async () => {
@@ -53,6 +60,10 @@ export async function checkApiOutage(stage: Stage): Promise<void> {
     await cluster.peers.script("kube.sh", "stop");
     await new Promise((resolve) => setTimeout(resolve, 5_000));
     await cluster.peers.script("kube.sh", "start");
+  });
+  await report.check("nothing is left after the outages", async () => {
+    await session.nothingLeft(120_000);
+    return "no Pod, no entry";
   });
 }
 
