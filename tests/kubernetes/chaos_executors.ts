@@ -15,8 +15,8 @@ export interface ChaosExecutors extends PodParts {
   choose(count: number, random: Random): Promise<NodePod[]>;
   /** Of these, the assignments of those that may have been given their task before they ended. */
   afterTheirEnd(pods: readonly NodePod[]): Promise<string[]>;
-  /** Names of our identity entries. */
-  entries(): Promise<string[]>;
+  /** Names of the identity entries of executors that have their SVID. */
+  used(): Promise<string[]>;
   /** Labels that this instance's objects have. */
   readonly selector: string;
 }
@@ -67,7 +67,14 @@ export function createChaosExecutors(
 
   const executors: ChaosExecutors = {
     selector,
-    entries: () => names(ENTRIES),
+    async used() {
+      const found: string[] = [];
+      for (const name of await names(ENTRIES)) {
+        const all = await Promise.all((await places(name)).map(phases));
+        if (all.flat().some(({ phase }) => phase === "asking")) found.push(name);
+      }
+      return found;
+    },
     async choose(count, random) {
       const running: NodePod[] = [];
       for (const pod of kubelet.pods()) {
