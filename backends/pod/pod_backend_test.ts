@@ -103,6 +103,16 @@ Deno.test("bindIdentity() leaves an entry that says the same, in whatever order"
   assert.equal(entry()?.uid, before.uid);
 });
 
+Deno.test("bindIdentity() makes an entry again that somebody has deleted", async () => {
+  const { cluster, backend, bound, entry } = setup();
+  const made = await bound();
+  const before = entry();
+  assert.ok(before !== undefined);
+  await cluster.deleteEntry(before, call);
+  await backend.bindIdentity(made, SPEC.assignment, call);
+  assert.deepEqual(entry()?.spec, before.spec);
+});
+
 Deno.test("bindIdentity() replaces the entry of an earlier Pod of that name", async () => {
   const { cluster, backend, bound, entry } = setup();
   await bound();
