@@ -3,6 +3,7 @@ import { connectNats, type NatsConnection } from "../clients/nats/connection.ts"
 import { createControlStore } from "../clients/nats/control_store.ts";
 import { createEventLog, type EventLog } from "../clients/nats/event_log.ts";
 import { createQueue } from "../clients/nats/queue.ts";
+import { lostRecordsAt } from "../clients/nats/lost_records.ts";
 import { ensureStreams } from "../clients/nats/streams.ts";
 import { type SvidSource, watchSvids } from "../clients/spiffe/workload_api.ts";
 import { createGiteaWatch, type GiteaWatch } from "../controller/gitea_status.ts";
@@ -92,7 +93,6 @@ async function prepareStreams(
   const { made, bucketLost } = await ensureStreams(nats, names, { clock, signal, onWait });
   waiting = null;
   if (made.length > 0) logger.info("streams made", { component: "queue", streams: made });
-  if (bucketLost) {
-    noteLostRecords(around);
-  }
+  if (bucketLost) noteLostRecords(around);
+  sources.recordsLostAt = await lostRecordsAt(nats, { bucketLost, clock, signal });
 }

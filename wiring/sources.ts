@@ -16,7 +16,7 @@ export interface Sources {
   readonly self: string;
   gitea: () => GiteaStatus | null;
   nats: () => NatsStatus | null;
-  /** When this process found the bucket missing beside an existing stream; null when it was there. */
+  /** When the bucket was found missing beside an existing stream, within a day; null when it was not. */
   recordsLostAt: number | null;
   spire: () => SvidStatus | null;
   leadership: () => LeadershipStatus | null;
@@ -112,7 +112,7 @@ export function createSources(
   return sources;
 }
 
-/** The alarm of SPEC 14; it stands until the process is started again. */
+/** The alarm of SPEC 14. */
 export const RECORDS_LOST =
   "the bucket CI_RUNNER_STATE was missing beside an existing stream: records, cordons and drains are " +
   "lost; executors are taken over as their gates say what they hold, look at those that stay unknown";

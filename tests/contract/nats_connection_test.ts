@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { connectNats, type NatsOptions } from "../../clients/nats/connection.ts";
 import { ensureStreams } from "../../clients/nats/streams.ts";
+import { lostRecordsAt } from "../../clients/nats/lost_records.ts";
 import { watchBucket } from "../../clients/nats/watch_bucket.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { createGateCertificate } from "../../clients/x509/gate_certificate.ts";
@@ -160,6 +161,22 @@ Deno.test("ensureStreams() makes what is absent, and finds it right the next tim
   await demandApi(connection, { path: "STREAM.DELETE.KV_CI_RUNNER_STATE", action: "Delete" }, call);
   const again = await ensureStreams(connection, NAMES, { ...DEPS, ...call });
   assert.deepEqual(again, { made: ["KV_CI_RUNNER_STATE"], bucketLost: true });
+});
+
+Deno.test("lostRecordsAt() tells every process for a day that the bucket was missing", async () => {
+  await using nats = await startNats();
+  await using connection = connectTo(nats);
+  await ensureStreams(connection, NAMES, { ...DEPS, ...call });
+  let now = 1_000_000;
+  const clock = { ...DEPS.clock, now: () => now };
+  const ask = (bucketLost: boolean) => lostRecordsAt(connection, { bucketLost, clock, ...call });
+  assert.equal(await ask(false), null);
+  assert.deepEqual(await Promise.all([ask(true), ask(true)]), [now, now]);
+  assert.equal(await ask(true), now);
+  now += 86_399_000;
+  assert.equal(await ask(false), 1_000_000);
+  now += 1_000;
+  assert.equal(await ask(false), null);
 });
 
 Deno.test("watchBucket() tells a bucket that is gone from a server that is away", async () => {
