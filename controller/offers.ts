@@ -9,6 +9,12 @@ export interface Offers {
   /** Idempotent for the same task; returns `conflict` when another task or identity holds the id. */
   offer(info: AssignmentInfo, task: Task): "offered" | "conflict";
   /**
+   * An executor of ours is there, and the record of its assignment is lost: what its gate says of
+   * itself is passed on as {@link ExecutorEvents.shown}, everything else is told to come again. Ends
+   * when the assignment is offered, restored or removed.
+   */
+  expectProof(info: AssignmentInfo): void;
+  /**
    * Restores a claimed one after a restart. `task` is given while its message is not acknowledged:
    * the claiming gate may never have got the answer, and may ask for it again until its first report.
    */
@@ -49,6 +55,15 @@ export interface Heartbeat {
   readonly holdsTask: boolean;
 }
 
+/** What the gate of an executor without record has shown: by its heartbeat, or by what it asks for. */
+export type Shown =
+  /** It was handed its task, and the runner's row 0 is Gitea's row `logOffset`. */
+  | { readonly kind: "holds"; readonly logOffset: number }
+  /** It holds the task and cannot tell where the log began: a gate of an earlier release. */
+  | { readonly kind: "holds_somewhere" }
+  /** It asks for its task: so its runner was not handed it. */
+  | { readonly kind: "asks" };
+
 /**
  * What the facade tells the controller, and asks of it. The facade has authenticated the caller
  * (SPIFFE ID and capability) for exactly this assignment. Never throws but on abort.
@@ -69,6 +84,8 @@ export interface ExecutorEvents {
   endedAtGitea(id: AssignmentId): void;
   /** Gitea accepted the final UpdateTask (or said for good that the task is unknown). */
   finalAccepted(id: AssignmentId, result: Result): void;
+  /** Of one that {@link Offers.expectProof} has announced; the caller is authenticated as it. */
+  shown(id: AssignmentId, gate: string, shown: Shown): void;
   /** The gate lives. */
   heartbeat(id: AssignmentId, beat: Heartbeat): void;
   /** The executor is being terminated: a success that comes now is not believed. */
