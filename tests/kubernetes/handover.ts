@@ -172,7 +172,7 @@ async function freezeInFetch({ report }: Stage, troupe: Troupe): Promise<void> {
         return `${task.count} stored ${
           Math.round(stored - woken)
         } ms after it was woken, ended with 3 ` +
-          `${ended - woken} ms after that; ${troupe.tell(handover)}`;
+          `after ${ended - woken} ms; ${troupe.tell(handover)}`;
       } finally {
         troupe.send(leader, "SIGCONT");
       }
