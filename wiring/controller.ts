@@ -1,12 +1,13 @@
 import { watchBucket } from "../clients/nats/watch_bucket.ts";
 import type { Config } from "../controller/config/config.ts";
 import { type BackendName, BACKENDS } from "../controller/model/ids.ts";
+import type { Engine } from "../controller/engine.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { startActing } from "./acting.ts";
 import { showActing, showStandby } from "./boards.ts";
-import { createHealthChecks } from "./health.ts";
+import { createHealthChecks, type HealthChecks } from "./health.ts";
 import { connect, noteLostRecords } from "./connections.ts";
 import type { LateActions } from "./late_actions.ts";
 import type { LateViews } from "./late_views.ts";
@@ -68,7 +69,6 @@ export async function startController(
     await using acting = await startActing(parts, { ...around, connections, leading }, stop);
     const counts = sources.countQueue(connections.queue, enabledBackends(config));
     const checks = createHealthChecks({ ...checked, acting });
-    void checks.recheck(stop);
     views.become(showActing(acting, { ...around, connections, counts, checks }));
     actions.become(acting.operating.actions);
     const onLost = () => {
@@ -79,6 +79,7 @@ export async function startController(
       acting.run(stop),
       counts.run(stop),
       label?.keep(stop),
+      recheckOnce(checks, { engine: acting.engine, clock }, stop),
       watchBucket(connections.nats, { clock, signal: stop, onLost }),
     ]);
   };
@@ -101,6 +102,22 @@ export async function startController(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+const RECOVERED_MS = 500;
+const RECOVERY_PATIENCE_MS = 15_000;
+
+/** Once the recovery is over, for which jobs wait, or takes long: both read all executors there are. */
+async function recheckOnce(
+  checks: HealthChecks,
+  { engine, clock }: { readonly engine: Pick<Engine, "ready">; readonly clock: Clock },
+  stop: AbortSignal,
+): Promise<void> {
+  const until = clock.monotonic() + RECOVERY_PATIENCE_MS;
+  while (!engine.ready() && !stop.aborted && clock.monotonic() < until) {
+    await clock.sleep(RECOVERED_MS, stop).catch(() => {});
+  }
+  await checks.recheck(stop);
 }
 
 /** Backends that this configuration runs. */
