@@ -118,6 +118,8 @@ Deno.test("listAndWatch() tells the server's history without hole or double, and
         const { listedAt } = world.server;
         const gaps = listedAt.slice(1).map((time, i) => time - (listedAt[i] ?? 0));
         assert.ok(gaps.every((gap) => gap >= 1_000), `lists apart: ${gaps}`);
+        // This very moment may lie between a silent watch and the next one.
+        if (world.server.open === 0) await world.pass(5_000);
         assert.equal(world.server.open, 1);
       },
     ),

@@ -104,9 +104,12 @@ Deno.test("main goes on with stored jobs and live executors when CAPABILITY_KEY 
   {
     await using rotated = await world.start(`${B},${A}`);
     const one = await until(rotated, "one", running);
-    const { items } = await rotated.get<{ items: Executor[] }>("/api/v1/executors?limit=50");
-    const executor = items.find(({ assignmentId }) => assignmentId === one.id);
-    assert.deepEqual([executor?.ownership, executor?.recovered?.proof], ["ours", "record"]);
+    // Until it leads and has recovered, its pages know the job by its events alone.
+    const executor = await eventually(async () => {
+      const { items } = await rotated.get<{ items: Executor[] }>("/api/v1/executors?limit=50");
+      return items.find(({ assignmentId }) => assignmentId === one.id);
+    }, { what: "the executor to be recovered", timeoutMs: 30_000, everyMs: 50 });
+    assert.deepEqual([executor.ownership, executor.recovered?.proof], ["ours", "record"]);
     // Its gate has a capability of the old key, and the next job was sealed with it.
     await world.release("one");
     await world.succeeds("one");
