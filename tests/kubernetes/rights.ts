@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { at, readManifests } from "../support/kube_manifests.ts";
+import { checkAdmission } from "./admission.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { type Stage, userOf } from "./stage.ts";
 
@@ -50,96 +51,6 @@ export async function checkRights(stage: Stage): Promise<void> {
     });
   }
   await checkAdmission(stage);
-}
-
-/** The rows of `kubectl auth can-i --list` that are about resources. */
-function rightsOf(text: string): string[] {
-  return text.split("\n").slice(1).flatMap((row) => {
-    const [, resource, names, verbs] = /^(\S+)\s+\[\]\s+\[([^\]]*)\]\s+\[([^\]]*)\]$/.exec(row) ??
-      [];
-    return resource === undefined ? [] : [`${resource} [${names}] [${verbs}]`];
-  }).sort();
-}
-
-/** A Pod such as executors are; `change` is laid over its spec. */
-function podOf(
-  name: string,
-  labels: Readonly<Record<string, string>>,
-  change: object = {},
-): string {
-  return JSON.stringify({
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace: NAMESPACE.executors, labels },
-    spec: {
-      serviceAccountName: "gitea-task-executor",
-      restartPolicy: "Never",
-      securityContext: {
-        runAsNonRoot: true,
-        runAsUser: 2000,
-        runAsGroup: 2000,
-        seccompProfile: { type: "RuntimeDefault" },
-      },
-      containers: [{
-        name: "executor",
-        image: "gitea-dynamic-runner-executor:0.1.0",
-        command: ["sleep", "60"],
-        securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
-      }],
-      ...change,
-    },
-  });
-}
-
-async function checkAdmission({ report, cluster: { peers: { kube } } }: Stage): Promise<void> {
-  const labels = { "ci.ddupan.top/runner": "true" };
-  const namespace = ["-n", NAMESPACE.executors];
-  const refused = async (work: Promise<string>, why: RegExp) => {
-    const said = await work.then((text) => `it was done: ${text}`, (error) => String(error));
-    assert.match(said, why);
-  };
-  await report.check("the executors' namespace lets the controller's Pods in alone", async () => {
-    await refused(
-      kube.kubectl(["create"], { stdin: podOf("squatter", {}) }),
-      /only the service account "controller" of "gitea-dynamic-runner" makes Pods here/,
-    );
-    const made = await kube.kubectl(["create", `--as=${CONTROLLER}`], {
-      stdin: podOf("admitted", labels),
-    });
-    assert.match(made, /pod\/admitted created/);
-    const privileged = podOf("privileged", labels, { hostNetwork: true });
-    await refused(
-      kube.kubectl(["create", `--as=${CONTROLLER}`], { stdin: privileged }),
-      /violates PodSecurity "restricted/,
-    );
-    return "administrator refused, controller admitted, a Pod beyond restricted refused";
-  });
-  await report.check("our labels and annotations are written by the controller alone", async () => {
-    const label = (text: string, ...as: string[]) =>
-      kube.kubectl(["label", "pod", "admitted", ...namespace, text, ...as]);
-    const annotate = (text: string, ...as: string[]) =>
-      kube.kubectl(["annotate", "pod", "admitted", ...namespace, text, ...as]);
-    await refused(label("ci.ddupan.top/terminal=true"), /only the controller writes labels/);
-    await refused(label("ci.ddupan.top/runner-"), /only the controller writes labels/);
-    await refused(annotate("ci.ddupan.top/fork=false"), /only the controller writes annotations/);
-    await refused(
-      kube.kubectl(["debug", "admitted", ...namespace, "--image=x", "--profile=restricted"]),
-      /executors get no ephemeral containers/,
-    );
-    await label("team=one");
-    await label("ci.ddupan.top/terminal=true", `--as=${CONTROLLER}`);
-    return "5 refused or let through as they must be";
-  });
-  await report.check("a Service account of the executors can do nothing with Pods", async () => {
-    const made = podOf("by-executor", labels);
-    await refused(kube.kubectl(["create", `--as=${EXECUTOR}`], { stdin: made }), /cannot create/);
-    await refused(
-      kube.kubectl(["get", "pods", ...namespace, `--as=${EXECUTOR}`]),
-      /cannot list resource "pods"/,
-    );
-    await kube.kubectl(["delete", "pod", "admitted", ...namespace, "--grace-period=1"]);
-    return "neither make nor read them";
-  });
   await report.check("examples of the manifests are taken by the API server", async () => {
     const names = ["admin-service", "nats", "node-uid", "quota", "secret"];
     let objects = 0;
@@ -154,4 +65,13 @@ async function checkAdmission({ report, cluster: { peers: { kube } } }: Stage): 
     }
     return `${objects} objects`;
   });
+}
+
+/** The rows of `kubectl auth can-i --list` that are about resources. */
+function rightsOf(text: string): string[] {
+  return text.split("\n").slice(1).flatMap((row) => {
+    const [, resource, names, verbs] = /^(\S+)\s+\[\]\s+\[([^\]]*)\]\s+\[([^\]]*)\]$/.exec(row) ??
+      [];
+    return resource === undefined ? [] : [`${resource} [${names}] [${verbs}]`];
+  }).sort();
 }
