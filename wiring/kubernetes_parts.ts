@@ -28,7 +28,11 @@ export async function openCluster(
 ): Promise<ClusterParts> {
   const { clock, logger, random, stack, sources, recorder } = context;
   const deps = { clock, logger, random, recorder };
-  const kubernetes = stack.use(await createKubernetes(access, deps));
+  let mayAct = (): void => {
+    throw new Error("Change the cluster: this process does not lead yet");
+  };
+  const before = () => mayAct();
+  const kubernetes = stack.use(await createKubernetes(access, { ...deps, before }));
   const settings = config.executors === "real" ? await podSettings(config) : null;
   const executors = createExecutorCluster(kubernetes, {
     namespace: config.namespace,
@@ -67,7 +71,8 @@ export async function openCluster(
     ...ownNamespace === null ? {} : {
       label: (guard) =>
         createLeaderLabel({
-          label: createPodLabel(kubernetes, {
+          // Who does not lead (any more) takes it off, too: not by the client that only a leader uses.
+          label: createPodLabel(renewing ?? kubernetes, {
             namespace: ownNamespace,
             key: `${config.metadataPrefix}/leader`,
           }),
@@ -83,6 +88,7 @@ export async function openCluster(
       announce: (deps) => createPodEvents({ cluster: executors, clock, logger, ...deps }),
     },
     async podBackend(gitea, guard) {
+      mayAct = guard;
       if (settings === null) throw new TypeError("Make Pods: executors are processes here");
       return createPodBackend({
         cluster: executors,

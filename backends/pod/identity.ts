@@ -62,7 +62,7 @@ export function createPodIdentity(deps: {
   readonly settings: IdentitySettings;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Throws when this process may not act any more. */
+  /** Throws when this process may not act any more; asked right before each effect. */
   guard(): void;
 }): PodIdentity {
   const { cluster, settings, clock } = deps;
@@ -120,6 +120,7 @@ export function createPodIdentity(deps: {
       };
       const labels = { ...mine, [keys.runner]: "true", [keys.assignmentId]: assignment.id };
       for (let tries = 0; tries < TRIES; tries++) {
+        deps.guard();
         try {
           return await cluster.createEntry({ name, labels, spec }, call);
         } catch (error) {
@@ -136,6 +137,7 @@ export function createPodIdentity(deps: {
       const found = await cluster.getEntry(name, call);
       if (found === undefined || found.labels[keys.instance] !== settings.instance) return;
       if (podUidOf(found) !== uid) return;
+      deps.guard();
       await ignoring(["not_found", "conflict"], cluster.deleteEntry(found, call));
     },
     list: (call) => cluster.listEntries(mine, call),

@@ -25,7 +25,7 @@ export interface PodBackendOptions {
   readonly identity: Omit<IdentitySettings, "userId">;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Throws when this process may not act any more; asked before what it does by itself (the sweep). */
+  /** Throws when this process may not act any more; asked before what follows on a read. */
   guard(): void;
   readonly patience?: PatienceTimes;
 }
@@ -43,7 +43,7 @@ export interface PodBackendOptions {
  * Throws an `Error` when the settings cannot work together.
  */
 export function createPodBackend(options: PodBackendOptions): Backend {
-  const { cluster, clock, pods: settings } = options;
+  const { cluster, clock, guard, pods: settings } = options;
   const { prefix } = options.identity;
   const logger = options.logger.child({ backend: "pod" });
   checkPodSettings(settings);
@@ -55,7 +55,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     settings: { ...options.identity, userId: settings.userId },
     clock,
     logger,
-    guard: options.guard,
+    guard,
   });
 
   const why = createWhy({ cluster, clock });
@@ -108,6 +108,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
   const end = async ({ name, uid }: Pick<Executor, "name" | "uid">, options: Call) => {
     const left = await deletePod({ name, uid, graceSeconds: null }, options);
     if (left === undefined || left.uid !== uid || !patience.judge(left).overdue) return;
+    guard();
     if (!forced.has(uid)) {
       logger.warn("executor of a lost node is removed", { executor: name, node: left.node });
     }

@@ -218,6 +218,50 @@ Deno.test("list() deletes nothing when the list of Pods fails, or we may not act
   assert.ok(messages().includes("identity entries without executor cannot be deleted"));
 });
 
+Deno.test("bindIdentity() makes and deletes no entry when we stop leading while it reads", async () => {
+  let fenced = false;
+  const { cluster, backend, entry } = setup({ fenced: () => fenced });
+  const made = await backend.create(SPEC, call);
+  cluster.faults.before = (method) => {
+    if (method === "getPod") fenced = true;
+    return Promise.resolve();
+  };
+  await rejectsWith("unavailable", backend.bindIdentity(made, SPEC.assignment, call));
+  assert.equal(cluster.entries.size, 0);
+  assert.ok(!cluster.calls.some(({ method }) => method === "createEntry"));
+  fenced = false;
+  cluster.faults.before = null;
+  await backend.bindIdentity(made, SPEC.assignment, call);
+  assert.notEqual(entry(), undefined);
+});
+
+Deno.test("delete() does nothing more when we stop leading after its first effect", async () => {
+  let fenced = false;
+  const { cluster, backend, clock, bound } = setup({ fenced: () => fenced });
+  cluster.faults.holdDeletes = true;
+  const made = await bound();
+  const effects = () =>
+    cluster.calls.filter(({ method }) => /^(delete|create)/.test(method)).length;
+  const after = (effect: "deletePod" | "getEntry") => {
+    cluster.faults.before = (method) => {
+      if (method === effect) fenced = true;
+      return Promise.resolve();
+    };
+  };
+  after("getEntry");
+  const before = effects();
+  await rejectsWith("unavailable", backend.delete(made, call));
+  assert.equal(effects(), before + 1, "the Pod's deletion, not the entry's");
+  assert.equal(cluster.entries.size, 1);
+
+  fenced = false;
+  await clock.advance(180_000);
+  after("deletePod");
+  await rejectsWith("unavailable", backend.delete(made, call));
+  assert.equal(effects(), before + 2, "not the deletion without grace");
+  assert.ok(cluster.pods.has(made.name));
+});
+
 Deno.test("list() shows the Pods although entries cannot be listed", async () => {
   const { cluster, backend, messages } = setup();
   await backend.create(SPEC, call);

@@ -78,6 +78,11 @@ export interface KubernetesOptions {
   /** Calls under way at a time, each on a connection; others wait in order. Watches do not count. */
   readonly maxCalls?: number;
   readonly userAgent?: string;
+  /**
+   * Called right before anything but a GET leaves, after all waiting, and again for its repetition: it
+   * throws when this process may not act any more. The call rejects with that, and nothing is sent.
+   */
+  before?(): void;
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
@@ -98,7 +103,11 @@ export async function createKubernetes(
     : kubeconfigReader(access.path, library.loadYaml);
   const credentials = await createCredentials(read, { clock, logger });
   const userAgent = options.userAgent ?? "gitea-dynamic-runner";
-  const transport = await createTransport(credentials, { clock, userAgent });
+  const transport = await createTransport(credentials, {
+    clock,
+    userAgent,
+    ...options.before === undefined ? {} : { before: options.before },
+  });
   const turns = createTurns(options.maxCalls ?? DEFAULT_MAX_CALLS);
   const keeper = createWatchkeeper(clock);
   const configuration = configurationOf(library, transport);

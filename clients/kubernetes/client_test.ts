@@ -173,6 +173,64 @@ Deno.test("call() does not use connections beside one that was silent again", as
   assert.equal(old.has(api.asked.at(-1)?.connection ?? 0), false);
 });
 
+Deno.test("call() asks whether it may act after its turn came, before anything but a GET", async () => {
+  await using api = await startApiEndpoint();
+  let leads = true;
+  let asked = 0;
+  const fenced = new Error("does not lead");
+  await using kubernetes = await createKubernetes(api.access, {
+    clock: systemClock,
+    maxCalls: 1,
+    before() {
+      asked += 1;
+      if (!leads) throw fenced;
+    },
+  });
+  const remove = () =>
+    kubernetes.call("Delete", (o) => kubernetes.core.deleteNamespacedPod(pod, o), { signal });
+  await remove();
+  assert.equal(asked, 1);
+  {
+    using slow = gate();
+    api.answer(slow.answer);
+    const first = read(kubernetes);
+    await eventually(() => api.asked.length === 2, { what: "the call that holds the turn" });
+    const waiting = [
+      remove(),
+      kubernetes.request("Make", { method: "POST", path: "/x", body: {} }, { signal }),
+    ].map((effect) => effect.then(() => assert.fail("it was sent"), (error) => error));
+    leads = false; // While both wait.
+    slow.open();
+    await first;
+    assert.deepEqual(await Promise.all(waiting), [fenced, fenced]);
+  }
+  assert.equal(api.asked.length, 2);
+  await read(kubernetes);
+  assert.equal(asked, 3, "reads are not asked about");
+  assert.equal(kubernetes.status().state, "up");
+});
+
+Deno.test("call() asks anew whether it may act when a refused request is repeated", async () => {
+  await using api = await startApiEndpoint();
+  let leads = true;
+  await using kubernetes = await createKubernetes(api.access, {
+    clock: systemClock,
+    before() {
+      if (!leads) throw new Error("does not lead");
+    },
+  });
+  await api.mount({ token: "token-2" });
+  api.answer(() => {
+    leads = false;
+    return Response.json(status(401, "Unauthorized", "Unauthorized"), { status: 401 });
+  });
+  await assert.rejects(
+    kubernetes.request("Make", { method: "POST", path: "/x", body: {} }, { signal }),
+    /does not lead/,
+  );
+  assert.equal(api.asked.length, 1);
+});
+
 Deno.test("call() reads a rotated token at once when it is refused, and tries once more", async () => {
   await using api = await startApiEndpoint();
   await using kubernetes = await createKubernetes(api.access, { clock: systemClock });

@@ -67,7 +67,12 @@ interface Head {
 /** Makes a {@link Transport}; opens no connection before the first request. */
 export async function createTransport(
   credentials: Credentials,
-  { clock, userAgent }: { readonly clock: Clock; readonly userAgent: string },
+  { clock, userAgent, before }: {
+    readonly clock: Clock;
+    readonly userAgent: string;
+    /** Called right before each request that is no GET; what it throws is passed on, and nothing sent. */
+    before?(): void;
+  },
 ): Promise<Transport> {
   const connections = createConnections();
   const { server } = await credentials.current();
@@ -101,6 +106,7 @@ export async function createTransport(
 
   const tried = async (request: Request, material: Material, signal: AbortSignal) => {
     signal.throwIfAborted();
+    if (request.method !== "GET") before?.();
     try {
       return await once(request, material, signal);
     } catch (error) {
@@ -118,7 +124,7 @@ export async function createTransport(
       head = await tried(request, material, signal);
       if (head.response.status !== 401) return head;
     } catch (error) {
-      if (!isCertificateFailure(error)) throw error;
+      if (!(error instanceof Refused) || !isCertificateFailure(error)) throw error;
       failure = error;
     }
     const renewed = await credentials.renew(material);
