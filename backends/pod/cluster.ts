@@ -79,7 +79,10 @@ export interface ExecutorCluster {
     pod: { readonly name: string; readonly uid: string; readonly graceSeconds: number | null },
     call: Call,
   ): Promise<Pod | undefined>;
-  /** Sets labels of exactly this Pod. Codes `not_found`; `conflict` when the name has another UID. */
+  /**
+   * Sets labels of exactly this Pod. Codes `not_found`; `conflict` when the name has another UID, or
+   * others change the Pod too fast.
+   */
   labelPod(
     pod: {
       readonly name: string;

@@ -126,7 +126,22 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     }
   };
 
-  /** A name that has another UID, or none, is success: exactly this Pod is gone. */
+  /**
+   * Whether a call has failed because exactly this Pod is gone: the name has another UID, or none. The
+   * API server answers 409 as well when others change the Pod faster than its own tries follow, so that
+   * a look decides. Rejects when that fails.
+   */
+  const isGone = async (
+    error: unknown,
+    { name, uid }: { readonly name: string; readonly uid: string },
+    options: Call,
+  ): Promise<boolean> => {
+    if (!(error instanceof ClusterError)) return false;
+    if (error.code === "not_found") return true;
+    return error.code === "conflict" && (await cluster.getPod(name, options))?.uid !== uid;
+  };
+
+  /** A name that has another UID, or none, is success. */
   const deletePod = async (
     pod: Parameters<ExecutorCluster["deletePod"]>[0],
     options: Call,
@@ -134,7 +149,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     try {
       return await cluster.deletePod(pod, options);
     } catch (error) {
-      if (isGone(error)) return undefined;
+      if (await isGone(error, pod, options)) return undefined;
       throw error;
     }
   };
@@ -174,7 +189,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
           const labels = { [keys.labels.terminal]: "true" };
           await cluster.labelPod({ name, uid, labels }, options);
         } catch (error) {
-          if (!isGone(error)) throw error;
+          if (!await isGone(error, { name, uid }, options)) throw error;
         }
       });
     },
@@ -234,9 +249,4 @@ export function createPodBackend(options: PodBackendOptions): Backend {
 
 function gone(name: string): ExecutorChange {
   return { name: name as ExecutorName, executor: null };
-}
-
-/** The name has another UID, or none: exactly this Pod is gone. */
-function isGone(error: unknown): boolean {
-  return error instanceof ClusterError && (error.code === "not_found" || error.code === "conflict");
 }

@@ -410,6 +410,36 @@ Deno.test("delete() goes on to the identity entry when the Pod is gone already",
   assert.equal(cluster.entries.size, 0);
 });
 
+Deno.test("markTerminal() tries again on a conflict about a Pod that is still there", async () => {
+  const { cluster, backend, bound } = setup();
+  const made = await bound();
+  const busy = new ClusterError("conflict", "the object has been modified");
+  cluster.faults.failing.set("labelPod", busy);
+  await assert.rejects(backend.markTerminal(made, call), (error) => {
+    assert.ok(error instanceof BackendError);
+    assert.deepEqual([error.code, error.retryable], ["unavailable", true]);
+    return true;
+  });
+  cluster.faults.failing.set("getPod", new ClusterError("unknown_outcome", "away"));
+  await rejectsWith("unknown_outcome", backend.markTerminal(made, call));
+  cluster.faults.failing.delete("getPod");
+  await backend.markTerminal({ name: made.name, uid: "of an earlier one" }, call);
+  cluster.faults.failing.clear();
+  await backend.markTerminal(made, call);
+  assert.equal((await backend.find(made.name, call))?.terminal, true);
+});
+
+Deno.test("delete() does not take a conflict about a Pod that is still there for its end", async () => {
+  const { cluster, backend, bound } = setup();
+  const made = await bound();
+  cluster.faults.failing.set("deletePod", new ClusterError("conflict", "modified"));
+  await rejectsWith("unavailable", backend.delete(made, call));
+  assert.equal(cluster.entries.size, 1);
+  cluster.remove(made.name);
+  await backend.delete(made, call);
+  assert.equal(cluster.entries.size, 0);
+});
+
 Deno.test("watch() tells what was deleted while nobody was told", async () => {
   const { cluster, backend } = setup();
   await backend.create(SPEC, call);
