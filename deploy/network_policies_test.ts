@@ -59,18 +59,35 @@ function takesIn(peer: unknown, namespace: string): boolean {
   });
 }
 
-Deno.test("executors are let in to the facade's port alone, whoever scrapes to the metrics", async () => {
-  const portsFor = async (namespace: string) => {
-    const found: unknown[] = [];
-    for (const policy of await readManifests("network-policies.yaml")) {
-      if (at(policy, "metadata", "namespace") !== "gitea-dynamic-runner") continue;
-      for (const rule of listAt(policy, "spec", "ingress")) {
-        if (!listAt(rule, "from").some((peer) => takesIn(peer, namespace))) continue;
-        found.push(...listAt(rule, "ports").map((one) => at(one, "port")));
-      }
+/** Ports to which Ingress policies of the controller's namespace let in Pods of another one. */
+async function portsFor(namespace: string, file: string): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for (const policy of await readManifests(file)) {
+    if (at(policy, "kind") !== "NetworkPolicy") continue;
+    if (at(policy, "metadata", "namespace") !== "gitea-dynamic-runner") continue;
+    for (const rule of listAt(policy, "spec", "ingress")) {
+      if (!listAt(rule, "from").some((peer) => takesIn(peer, namespace))) continue;
+      found.push(...listAt(rule, "ports").map((one) => at(one, "port")));
     }
-    return found;
-  };
-  assert.deepEqual(await portsFor("gitea-actions"), [8443]);
-  assert.deepEqual(await portsFor("monitoring"), [8081]);
+  }
+  return found;
+}
+
+Deno.test("executors are let in to the facade's port alone, whoever scrapes to the metrics", async () => {
+  const file = "network-policies.yaml";
+  assert.deepEqual(await portsFor("gitea-actions", file), [8443]);
+  assert.deepEqual(await portsFor("monitoring", file), [8081]);
+});
+
+Deno.test("the admin Service of the examples leads to a port that its policy opens", async () => {
+  const file = "examples/admin-service.yaml";
+  const service = await readManifest(file, { kind: "Service", name: "admin" });
+  const policy = await readManifest(file, { kind: "NetworkPolicy", name: "admin" });
+  const [port] = listAt(service, "spec", "ports");
+  assert.deepEqual(await portsFor("ingress-nginx", file), [at(port, "targetPort")]);
+  assert.deepEqual(await portsFor("gitea-actions", file), []);
+  assert.deepEqual(
+    at(policy, "spec", "podSelector", "matchLabels"),
+    at(service, "spec", "selector"),
+  );
 });
