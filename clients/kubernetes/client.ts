@@ -5,6 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { type Logger, silentLogger } from "../../lib/logger.ts";
 import { createCredentials } from "./credentials.ts";
+import { createDeadline } from "./deadline.ts";
 import { KubernetesError } from "./error.ts";
 import { type CallOptions, callOptions, configurationOf, PATCH_TYPES } from "./generated.ts";
 import { kubeconfigReader } from "./kubeconfig.ts";
@@ -146,7 +147,7 @@ export async function createKubernetes(
     const ms = timeoutMs ?? DEFAULT_TIMEOUT_MS;
     signal.throwIfAborted();
     closing.signal.throwIfAborted();
-    using deadline = clock.timeout(ms);
+    using deadline = createDeadline(clock, ms);
     const stop = AbortSignal.any([signal, closing.signal, deadline.signal]);
     try {
       using _turn = await turns.take(stop);

@@ -231,6 +231,33 @@ Deno.test("call() asks anew whether it may act when a refused request is repeate
   assert.equal(api.asked.length, 1);
 });
 
+Deno.test("call() keeps its connections when a caller's own time is over", async () => {
+  await using api = await startApiEndpoint();
+  const clock = createFakeClock();
+  await using kubernetes = await createKubernetes(api.access, { clock });
+  {
+    using together = gate();
+    api.answer(together.answer);
+    const calls = [read(kubernetes), read(kubernetes), read(kubernetes)];
+    await eventually(() => api.asked.length === 3, { what: "three connections" });
+    together.open();
+    await Promise.all(calls);
+  }
+  const old = new Set(api.asked.map(({ connection }) => connection));
+  using slow = gate();
+  api.answer(slow.answer);
+  using patience = clock.timeout(1_000);
+  const late = read(kubernetes, { signal: patience.signal })
+    .then(() => assert.fail("it was answered"), (error) => error);
+  await eventually(() => api.asked.length === 4, { what: "the slow request" });
+  await clock.advance(1_000);
+  assert.equal(await late, patience.signal.reason);
+  assert.equal(patience.signal.reason.name, "TimeoutError");
+  api.answer(() => Response.json({}));
+  await read(kubernetes);
+  assert.ok(old.has(api.asked.at(-1)?.connection ?? 0));
+});
+
 Deno.test("call() reads a rotated token at once when it is refused, and tries once more", async () => {
   await using api = await startApiEndpoint();
   await using kubernetes = await createKubernetes(api.access, { clock: systemClock });

@@ -17,6 +17,11 @@ export interface LeaseName {
   readonly name: string;
 }
 
+/**
+ * Before an elector gives a request up by itself, after half of its 10 s: only our own deadline gives
+ * silent connections up, too, so that the next try meets new ones.
+ */
+const TIMEOUT_MS = 4_500;
 const GROUP = { group: "coordination.k8s.io", version: "v1", plural: "leases" };
 
 /**
@@ -42,7 +47,8 @@ export function createLeaseStore(
     send: (options: CallOptions) => Promise<unknown>,
   ): Promise<StoredLease> => {
     try {
-      return readLease(action, await kubernetes.call(action, send, call));
+      const timed = { ...call, timeoutMs: TIMEOUT_MS };
+      return readLease(action, await kubernetes.call(action, send, timed));
     } catch (error) {
       throw leaseError(error);
     }
@@ -55,7 +61,7 @@ export function createLeaseStore(
         const found: unknown = await kubernetes.call(
           action,
           (options) => kubernetes.customObjects.getNamespacedCustomObject(one, options),
-          { signal },
+          { signal, timeoutMs: TIMEOUT_MS },
         );
         return readLease(action, found);
       } catch (error) {

@@ -7,6 +7,7 @@ import {
 } from "./answer.ts";
 import { type ConnectionUse, createConnections } from "./connections.ts";
 import type { Credentials } from "./credentials.ts";
+import { createDeadline, NoAnswer } from "./deadline.ts";
 import type { Failure } from "./error.ts";
 import type { Material } from "./material.ts";
 import { readBody, readPieces } from "./pieces.ts";
@@ -34,7 +35,7 @@ export interface Transport extends Disposable {
   readonly server: string;
   /**
    * A whole answer of status 200-299. Rejects with {@link Refused} for any other outcome, with the
-   * signal's reason when it aborts.
+   * signal's reason when it aborts; {@link NoAnswer} gives the present connections up for new calls.
    */
   exchange(request: Request, signal: AbortSignal): Promise<Answer>;
   /** An answer of status 200-299 once its head is there, not later than `headMs`; rejects likewise. */
@@ -169,7 +170,7 @@ export async function createTransport(
     async open(request, { signal, headMs }) {
       const controller = new AbortController();
       const stop = AbortSignal.any([signal, controller.signal]);
-      using head = clock.timeout(headMs);
+      using head = createDeadline(clock, headMs);
       const onLate = () => controller.abort(head.signal.reason);
       head.signal.addEventListener("abort", onLate);
       try {
@@ -214,9 +215,9 @@ export function malformed(what: string): Failure {
   return { status: 0, reason: "Malformed", detail, retryAfterMs: null };
 }
 
-/** True when nobody answered in time: the connection may be one of a peer that is gone. */
+/** True when nobody answered in time, by our own deadline. */
 function isLate({ aborted, reason }: AbortSignal): boolean {
-  return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
+  return aborted && reason instanceof NoAnswer;
 }
 
 /** A server, or a proxy on the way, may quote the request in its answer. */

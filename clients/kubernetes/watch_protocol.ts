@@ -2,6 +2,7 @@ import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isObject, objectOrEmpty, ownProperty } from "../../lib/json_object.ts";
 import { failureOfStatus } from "./answer.ts";
+import { createDeadline } from "./deadline.ts";
 import { createLineSplitter, LineTooLong } from "./lines.ts";
 import { late, malformed, type OpenAnswer, Refused, type Transport } from "./transport.ts";
 
@@ -84,7 +85,7 @@ async function onePage(
   url: string,
   { transport, clock, signal }: Exchange,
 ): Promise<PlainObject> {
-  using deadline = clock.timeout(PAGE_MS);
+  using deadline = createDeadline(clock, PAGE_MS);
   try {
     const stop = AbortSignal.any([signal, deadline.signal]);
     const { text } = await transport.exchange({ method: "GET", url }, stop);
