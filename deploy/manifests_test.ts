@@ -25,6 +25,17 @@ async function resources(): Promise<string[]> {
   return listAt(kustomization, "resources").map(String);
 }
 
+/** What the ConfigMap `controller` is made of. */
+async function controllerConfig(): Promise<Record<string, string>> {
+  const text = await Deno.readTextFile(`${MANIFESTS}config.env`);
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return Object.fromEntries(lines.map((line) => {
+    const [, name = "", value = ""] = /^([A-Z_]+)=(\S.*)$/.exec(line) ?? [];
+    assert.notEqual(name, "", line);
+    return [name, value];
+  }));
+}
+
 /** Every Pod spec of the manifests, with where it stands. */
 async function podSpecs(): Promise<{ readonly name: string; readonly spec: unknown }[]> {
   const found: { readonly name: string; readonly spec: unknown }[] = [];
@@ -41,7 +52,7 @@ Deno.test("kustomization.yaml names every manifest but the examples", async () =
   const files: string[] = [];
   for await (const { name, isFile } of Deno.readDir(MANIFESTS)) if (isFile) files.push(name);
   assert.deepEqual(
-    (await resources()).sort(),
+    [...await resources(), "config.env"].sort(),
     files.filter((name) => name !== "kustomization.yaml").sort(),
   );
   const examples: string[] = [];
@@ -49,6 +60,20 @@ Deno.test("kustomization.yaml names every manifest but the examples", async () =
     examples.push(`examples/${name}`);
   }
   assert.deepEqual(examples.sort(), [...EXAMPLES].sort());
+});
+
+Deno.test("the controller's ConfigMap has a name of its content, which the Deployment follows", async () => {
+  const [kustomization] = await readManifests("kustomization.yaml");
+  const deployment = await readManifest("deployment.yaml", {
+    kind: "Deployment",
+    name: "controller",
+  });
+  const container = at(deployment, "spec", "template", "spec", "containers", 0);
+  const name = at(container, "envFrom", 0, "configMapRef", "name");
+  assert.deepEqual(listAt(kustomization, "configMapGenerator"), [
+    { name, namespace: at(deployment, "metadata", "namespace"), envs: ["config.env"] },
+  ]);
+  assert.equal(at(kustomization, "generatorOptions"), undefined);
 });
 
 Deno.test("Pods of the manifests keep to Pod Security level restricted", async () => {
@@ -73,16 +98,12 @@ Deno.test("Pods of the manifests keep to Pod Security level restricted", async (
 });
 
 Deno.test("the controller's variables are known ones, and a whole configuration", async () => {
-  const config = await readManifest("config.yaml", { kind: "ConfigMap", name: "controller" });
   const secret = await readManifest("examples/secret.yaml", { kind: "Secret", name: "controller" });
   const deployment = await readManifest("deployment.yaml", {
     kind: "Deployment",
     name: "controller",
   });
-  const data = at(config, "data");
-  assert.ok(isObject(data));
-  const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(data)) env[name] = String(value);
+  const env = await controllerConfig();
   for (const one of listAt(deployment, "spec", "template", "spec", "containers", 0, "env")) {
     const value = at(one, "value");
     env[String(at(one, "name"))] = value === undefined ? "controller-0" : String(value);
@@ -108,12 +129,11 @@ Deno.test("the controller's variables are known ones, and a whole configuration"
 });
 
 Deno.test("the controller's identity is the one that its configuration names", async () => {
-  const config = await readManifest("config.yaml", { kind: "ConfigMap", name: "controller" });
+  const config = await controllerConfig();
   const [entry] = await readManifests("examples/controller-identity.yaml");
-  const set = (name: string) => at(config, "data", name);
-  assert.equal(at(entry, "spec", "spiffeID"), set("RUNNER_FACADE_SPIFFE_ID"));
-  assert.equal(at(entry, "spec", "parentID"), set("SPIRE_AGENT_ID"));
-  assert.equal(at(entry, "spec", "className"), set("SPIRE_CLASS"));
+  assert.equal(at(entry, "spec", "spiffeID"), config.RUNNER_FACADE_SPIFFE_ID);
+  assert.equal(at(entry, "spec", "parentID"), config.SPIRE_AGENT_ID);
+  assert.equal(at(entry, "spec", "className"), config.SPIRE_CLASS);
 });
 
 Deno.test("images of the manifests have the version of deno.json", async () => {
@@ -124,11 +144,10 @@ Deno.test("images of the manifests have the version of deno.json", async () => {
     kind: "Deployment",
     name: "controller",
   });
-  const config = await readManifest("config.yaml", { kind: "ConfigMap", name: "controller" });
+  const config = await controllerConfig();
   const image = at(deployment, "spec", "template", "spec", "containers", 0, "image");
   assert.equal(image, `gitea-dynamic-runner:${version}`);
-  const executor = at(config, "data", "POD_EXECUTOR_IMAGE");
-  assert.equal(executor, `gitea-dynamic-runner-executor:${version}`);
+  assert.equal(config.POD_EXECUTOR_IMAGE, `gitea-dynamic-runner-executor:${version}`);
 });
 
 Deno.test("roles name what they allow, and executors may do nothing", async () => {

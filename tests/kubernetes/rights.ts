@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { at, readManifests } from "../support/kube_manifests.ts";
+import { at, MANIFESTS, readManifests } from "../support/kube_manifests.ts";
 import { checkAdmission } from "./admission.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { type Stage, userOf } from "./stage.ts";
@@ -51,6 +51,23 @@ export async function checkRights(stage: Stage): Promise<void> {
     });
   }
   await checkAdmission(stage);
+  await report.check(
+    "another configuration is another ConfigMap, which the Deployment names",
+    async () => {
+      const shipped = /^ {2}name: (controller-\S+)$/m.exec(
+        await kube.kubectl(["kustomize", MANIFESTS]),
+      );
+      const named = await kube.kubectl([
+        ...["get", "deployment", "controller", "-n", NAMESPACE.controller],
+        ...["-o", "jsonpath={.spec.template.spec.containers[0].envFrom[0].configMapRef.name}"],
+      ]);
+      assert.match(named, /^controller-[a-z0-9]{10}$/);
+      assert.match(String(shipped?.[1]), /^controller-[a-z0-9]{10}$/);
+      assert.notEqual(named, shipped?.[1]);
+      await kube.kubectl(["get", "configmap", named, "-n", NAMESPACE.controller]);
+      return `${shipped?.[1]} as shipped, ${named} with the test's values`;
+    },
+  );
   await report.check("examples of the manifests are taken by the API server", async () => {
     const names = ["admin-service", "nats", "node-uid", "quota", "secret"];
     let objects = 0;
