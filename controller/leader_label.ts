@@ -11,17 +11,24 @@ export interface PodLabel {
 
 /** Keeps the label where it belongs. */
 export interface LeaderLabel {
-  /** Takes it off our Pod: a process before us, in the same Pod, may have died with it. Never rejects. */
-  clear(signal: AbortSignal): Promise<void>;
+  /**
+   * Takes it off our Pod: a process before us, in the same Pod, may have died with it. One try of 2 s;
+   * true when it is off. Never rejects.
+   */
+  clear(signal: AbortSignal): Promise<boolean>;
+  /** Call it while waiting, after a {@link clear} that failed: goes on until it is off, or aborted. Never rejects. */
+  clearLater(signal: AbortSignal): Promise<void>;
   /**
    * Call it while leading. Takes the label off the predecessor's Pod and keeps it on ours until
-   * aborted, then takes it off within 2 s. Never rejects.
+   * aborted, then takes it off within 2 s, or leaves that to the next leader. Never rejects.
    */
   keep(signal: AbortSignal): Promise<void>;
 }
 
 /** Somebody may take it off by hand. */
 const AGAIN_MS = 30_000;
+/** After a request without an answer that may still take it off. */
+const UNSURE_MS = 5_000;
 const BACKOFF = { firstMs: 500, maxMs: 15_000 };
 /** For taking it off: the process is about to end. */
 const CLEAR_MS = 2_000;
@@ -33,7 +40,7 @@ const CLEAR_MS = 2_000;
 export function createLeaderLabel(deps: {
   readonly label: PodLabel;
   readonly pod: string;
-  /** Holder of the Lease that this leader has replaced; null when the Lease was free. */
+  /** Holder of the Lease before this leader, dead or resigned; null when none is known. */
   predecessor(): string | null;
   /** Throws when this process may not act any more. */
   guard(): void;
@@ -43,6 +50,7 @@ export function createLeaderLabel(deps: {
 }): LeaderLabel {
   const { label, pod, clock } = deps;
   const logger = deps.logger.child({ component: "leader" });
+  let unsure = false;
 
   /** Until the Pod of the dead one is gone, connections would go there, too. */
   const move = async (from: string | null, signal: AbortSignal) => {
@@ -57,19 +65,40 @@ export function createLeaderLabel(deps: {
     }
   };
 
-  const clear = async (signal: AbortSignal) => {
+  const takeOff = async (signal: AbortSignal) => {
+    unsure = true;
+    await label.set(pod, false, { signal });
+    unsure = false;
+  };
+
+  const clear = async (signal: AbortSignal): Promise<boolean> => {
     using limit = clock.timeout(CLEAR_MS);
     try {
-      await label.set(pod, false, { signal: AbortSignal.any([signal, limit.signal]) });
+      await takeOff(AbortSignal.any([signal, limit.signal]));
+      return true;
     } catch (error) {
       if (!signal.aborted) {
         logger.warn("the leader's label is not taken off our Pod", { pod, error });
       }
+      return false;
     }
   };
 
   return {
     clear,
+    async clearLater(signal) {
+      for (let failures = 1; !signal.aborted; failures++) {
+        await clock.sleep(backoffMs(failures, BACKOFF, deps.random), signal).catch(() => {});
+        if (signal.aborted) return;
+        try {
+          // However slow: nobody waits for it.
+          await takeOff(signal);
+          return logger.info("the leader's label is taken off our Pod", { pod });
+        } catch {
+          // Said by the first try.
+        }
+      }
+    },
     async keep(signal) {
       let from = podOfHolder(deps.predecessor());
       let failures = 0;
@@ -77,6 +106,8 @@ export function createLeaderLabel(deps: {
         let waitMs = AGAIN_MS;
         try {
           await move(from, signal);
+          if (unsure) waitMs = UNSURE_MS;
+          unsure = false;
           from = null;
           failures = 0;
         } catch (error) {

@@ -126,6 +126,57 @@ Deno.test("clear() takes a dead process's label off our Pod, and never rejects",
   assert.equal(world.warnings.length, 1);
 });
 
+Deno.test("clear() tells when it has failed, and clearLater() goes on until it is off", async () => {
+  const { clock, labelled, world, label } = setup();
+  labelled.add("me");
+  world.failing = true;
+  const stop = new AbortController();
+  assert.equal(await label.clear(stop.signal), false);
+  const later = label.clearLater(stop.signal);
+  await clock.advance(120_000);
+  assert.ok(world.calls > 5 && world.calls < 16, `${world.calls} calls in two minutes`);
+  assert.equal(world.warnings.length, 1);
+  world.failing = false;
+  await clock.advance(15_000);
+  await later;
+  assert.deepEqual([...labelled], []);
+  assert.equal(await label.clear(stop.signal), true);
+  assert.equal(clock.pending, 0);
+});
+
+Deno.test("clearLater() waits for a slow server, and ends at once when it is not wanted any more", async () => {
+  const { clock, world, label } = setup();
+  world.hanging = true;
+  const stop = new AbortController();
+  const later = label.clearLater(stop.signal);
+  await clock.advance(60_000);
+  assert.equal(world.calls, 1);
+  stop.abort();
+  await later;
+  assert.equal(clock.pending, 0);
+  await label.clearLater(stop.signal);
+});
+
+Deno.test("keep() looks again soon when a request to take it off may still arrive", async () => {
+  const { clock, labelled, world, label } = setup();
+  world.hanging = true;
+  const clearing = label.clear(new AbortController().signal);
+  await clock.advance(2_000);
+  await clearing;
+  world.hanging = false;
+  const stop = new AbortController();
+  const running = label.keep(stop.signal);
+  await clock.advance(0);
+  labelled.delete("me"); // The late request.
+  await clock.advance(5_000);
+  assert.deepEqual([...labelled], ["me"]);
+  world.calls = 0;
+  await clock.advance(29_000);
+  assert.equal(world.calls, 0);
+  stop.abort();
+  await running;
+});
+
 Deno.test("podOfHolder() reads HOSTNAME_<uuid>, and nothing else", () => {
   assert.equal(podOfHolder(`controller-6d4f_x-9_${UUID}`), "controller-6d4f_x-9");
   for (const holder of [null, "", "host", `_${UUID}`, "host_go_150405.000", `${UUID}`]) {

@@ -40,7 +40,10 @@ export interface LeaseClaim {
   forget(): void;
   /** Gives it back if it is ours, tried until aborted. Rejects with `LeaseError`, or the reason. */
   release(signal: AbortSignal): Promise<void>;
-  /** Whom this process has replaced; null when the Lease was free, or there was none. */
+  /**
+   * Whom this process has seen to hold it last, whether that one has died or given it back; null when
+   * it has seen nobody but itself.
+   */
   predecessor(): string | null;
   /** The Lease as last seen, and when it was last seen to change, milliseconds since the epoch. */
   seen(): { readonly lease: StoredLease; readonly changedAt: number } | null;
@@ -108,6 +111,8 @@ export function createLeaseClaim(deps: {
 
   const observe = (lease: StoredLease) => {
     vanishedAt = null;
+    const { holder } = lease.record;
+    if (holder !== "" && holder !== self) predecessor = holder;
     observed = observed !== null && sameRecord(observed.lease.record, lease.record)
       ? { ...observed, lease }
       : { lease, since: clock.monotonic(), changedAt: clock.now() };
@@ -140,7 +145,6 @@ export function createLeaseClaim(deps: {
       const until = vanishedAt + durationOf(last, times);
       if (clock.monotonic() < until) return { kind: "vanished", until };
     }
-    if (others) predecessor = last.holder;
     const ours = last?.holder === self;
     await write(ours ? renewed(last, writer()) : takenOver(last, writer()), null, signal);
     return { kind: "held" };
@@ -161,7 +165,6 @@ export function createLeaseClaim(deps: {
     // Whoever has led meanwhile has raised the number.
     const replaced = record.holder !== "" || record.transitions !== before?.transitions;
     if (alive || leads() && replaced) return { kind: "taken", holder: record.holder, until };
-    if (record.holder !== "") predecessor = record.holder;
     await write(takenOver(record, writer()), version, signal);
     return { kind: "held" };
   };

@@ -19,7 +19,7 @@ export interface LeaseStatus extends LeadershipStatus {
 /** A {@link Leadership} decided by a Lease. */
 export interface LeaseElector extends Leadership {
   status(): LeaseStatus;
-  /** The silent holder that this process has replaced; null when the Lease was free. */
+  /** The holder before this process, dead or resigned; null when this process has seen none. */
   predecessor(): string | null;
 }
 

@@ -67,9 +67,30 @@ Deno.test("acquire() takes a released Lease at once, and raises the transitions"
   await world.clock.advance(300);
   assert.ok(b.acts());
   assert.equal(world.server.lease()?.record.transitions, 1);
-  assert.equal(b.elector.predecessor(), null);
+  assert.equal(b.elector.predecessor(), "a");
+  assert.equal(a.elector.predecessor(), null);
   assert.deepEqual(a.lost, []);
   await b.stop();
+});
+
+Deno.test("predecessor() is the last holder seen, though the Lease was given back and deleted", async () => {
+  const world = setup();
+  const a = contend(world, "a");
+  await world.clock.advance(0);
+  const c = contend(world, "c", { random: () => 1 });
+  await world.clock.advance(10_000);
+  await a.stop();
+  const b = contend(world, "b");
+  await world.clock.advance(5_000);
+  const [leader, other] = b.acts() ? [b, c] : [c, b];
+  assert.equal(c.elector.predecessor(), leader === c ? "a" : "b");
+  await world.clock.advance(5_000);
+  await leader.stop();
+  world.server.delete();
+  await world.clock.advance(20_000);
+  assert.ok(other.acts());
+  assert.equal(other.elector.predecessor(), leader.self);
+  await other.stop();
 });
 
 Deno.test("acquire() without hints finds a released Lease within its jittered retry period", async () => {

@@ -89,8 +89,16 @@ export async function startController(
     async run(stop) {
       const either = AbortSignal.any([stop, lost, resigned]);
       // One that an earlier process of this Pod has left would lead executors astray.
-      await label?.clear(either);
-      await leadership.acquire(either);
+      const cleared = await label?.clear(either) ?? true;
+      const waiting = new AbortController();
+      const later = AbortSignal.any([either, waiting.signal]);
+      const clearing = cleared ? null : label?.clearLater(later);
+      try {
+        await leadership.acquire(either);
+      } finally {
+        waiting.abort();
+        await clearing;
+      }
       // Kept until nothing acts any more, not only until the stop begins.
       const ended = new AbortController();
       await Promise.all([
