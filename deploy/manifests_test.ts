@@ -126,6 +126,13 @@ Deno.test("the controller's variables are known ones, and a whole configuration"
   assert.ok(parsed.kind === "ok");
   assert.equal(parsed.config.executors, "real");
   assert.equal(parsed.config.leaderElection, "kubernetes");
+  // Names in the manifests cannot follow the variable.
+  const { metadataPrefix: prefix } = parsed.config;
+  const facade = await readManifest("services.yaml", { kind: "Service", name: "facade" });
+  assert.equal(at(facade, "spec", "selector", `${prefix}/leader`), "true");
+  const admission = await Deno.readTextFile(`${MANIFESTS}admission-policy.yaml`);
+  const guarded = [...admission.matchAll(/startsWith\("([^"]*)"\)/g)].map(([, key]) => key);
+  assert.deepEqual(guarded, [`${prefix}/`, `${prefix}/`, `${prefix}/`, `${prefix}/`]);
 });
 
 Deno.test("the controller's identity is the one that its configuration names", async () => {
