@@ -78,17 +78,19 @@ export const POINTS: readonly Point[] = [
       [Symbol.dispose]() {},
     }),
   },
-  onNats(
-    "the final state is accepted and not marked",
-    true,
-    (m) => m.way === "request" && recordOf(m)?.terminal != null,
-  ),
+  {
+    name: "the final state is accepted and not marked",
+    way: "nats",
+    executor: true,
+    held: false,
+    arm: acceptedNotMarked,
+  },
   {
     name: "the executor is marked and not deleted",
     way: "forge",
     executor: true,
     held: false,
-    arm: (world) => markedNotDeleted(world),
+    arm: markedNotDeleted,
   },
 ];
 
@@ -128,7 +130,7 @@ function held<T>(name: string, point: HoldPoint<T>): HeldMoment {
 }
 
 /** The gate is stopped while the answer to its final state is on the way: it cannot end by itself. */
-function markedNotDeleted({ side, place }: World): HeldMoment {
+function stopGateAtItsEnd({ side, place }: World) {
   const final = side.proxy.hold(isFinalAnswer);
   let stopped = 0;
   const wake = () => {
@@ -136,22 +138,58 @@ function markedNotDeleted({ side, place }: World): HeldMoment {
     stopped = 0;
   };
   return {
-    async reached() {
+    /** Resolves to the folder of its executor when Gitea's answer is on its way again. */
+    async reached(): Promise<string> {
       await within("the final state is accepted", final.reached);
       const { gate, folder } = await theExecutor(place.runtimeDir);
       stopped = gate;
       signalProcess(gate, "SIGSTOP");
       final.release();
-      await eventually(() => Deno.stat(`${folder}/terminal`).then(() => true), {
-        what: "the terminal marker",
-      });
+      return folder;
     },
-    goOn: wake,
-    lose: wake,
+    wake,
     [Symbol.dispose]() {
       final.release();
       wake();
     },
+  };
+}
+
+function acceptedNotMarked(world: World): HeldMoment {
+  const mark = world.natsProxy.hold((m) => m.way === "request" && recordOf(m)?.terminal != null);
+  const gate = stopGateAtItsEnd(world);
+  return {
+    async reached() {
+      await gate.reached();
+      await within("the record is to be marked", mark.reached);
+    },
+    goOn() {
+      mark.release();
+      gate.wake();
+    },
+    lose() {
+      mark.drop();
+      gate.wake();
+    },
+    [Symbol.dispose]() {
+      mark.release();
+      gate[Symbol.dispose]();
+    },
+  };
+}
+
+function markedNotDeleted(world: World): HeldMoment {
+  const gate = stopGateAtItsEnd(world);
+  return {
+    async reached() {
+      const folder = await gate.reached();
+      await eventually(() => Deno.stat(`${folder}/terminal`).then(() => true), {
+        what: "the terminal marker",
+      });
+    },
+    goOn: gate.wake,
+    lose: gate.wake,
+    [Symbol.dispose]: () => gate[Symbol.dispose](),
   };
 }
 
