@@ -173,8 +173,9 @@ export function createPodBackend(options: PodBackendOptions): Backend {
       const action = `Bind the identity of executor "${executor.name}"`;
       return call(action, options, async () => {
         const pod = await cluster.getPod(executor.name, options);
-        if (pod === undefined || pod.uid !== executor.uid) {
-          throw new BackendError("conflict", `${action}: it is gone`);
+        // One that is being deleted is made again, and gets no identity any more (SPEC 9).
+        if (pod === undefined || pod.uid !== executor.uid || pod.deletion !== null) {
+          throw new BackendError("conflict", `${action}: it is gone, or being deleted`);
         }
         if (pod.annotations[keys.annotations.spiffeId] !== assignment.identity.spiffeId) {
           const message = `${action}: it was made for another SPIFFE ID`;
