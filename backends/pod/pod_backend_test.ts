@@ -1,168 +1,21 @@
 import assert from "node:assert/strict";
-import { BackendError, type Executor, type ExecutorChange } from "../../controller/backend.ts";
-import type { Instance } from "../../controller/model/ids.ts";
-import { createFakeClock } from "../../lib/fake_clock.ts";
+import { BackendError, type ExecutorChange } from "../../controller/backend.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
-import { silentLogger } from "../../lib/logger.ts";
 import { specOf } from "../../tests/contract/backend_suite.ts";
-import { createFakeCluster } from "../../tests/fakes/cluster.ts";
 import { eventually } from "../../tests/support/eventually.ts";
 import { ClusterError } from "./cluster.ts";
-import { createPodBackend } from "./pod_backend.ts";
 import { podOf } from "./pod.ts";
-import { NO_TEMPLATE, type PodTemplate } from "./template.ts";
-
-const PREFIX = "ci.example.org";
-const INSTANCE = "0011223344" as Instance;
-const call = { signal: new AbortController().signal };
-const SPEC = specOf("1", "pod");
-
-function setup(
-  options: {
-    readonly agentId?: string;
-    readonly template?: PodTemplate;
-    readonly fenced?: () => boolean;
-  } = {},
-) {
-  const clock = createFakeClock();
-  const cluster = createFakeCluster({ clock });
-  const said: { message: string; fields: unknown }[] = [];
-  const say = (message: string, fields: unknown) => void said.push({ message, fields });
-  const logger = { ...silentLogger, info: say, warn: say, child: () => logger };
-  const backend = createPodBackend({
-    cluster,
-    pods: {
-      image: "registry.example.org/executor:1",
-      serviceAccount: "gitea-task-executor",
-      userId: 2000,
-      template: options.template ?? NO_TEMPLATE,
-      spiffeVolume: { kind: "csi" },
-      endpointSocket: "unix:///run/spire/agent.sock",
-    },
-    identity: {
-      instance: INSTANCE,
-      prefix: PREFIX,
-      className: "test",
-      agentId: options.agentId ?? "spiffe://example.org/node/test",
-    },
-    clock,
-    logger,
-    guard() {
-      if (options.fenced?.()) throw new Error("not the leader");
-    },
-  });
-  return {
-    clock,
-    cluster,
-    backend,
-    said,
-    messages: () => said.map(({ message }) => message),
-    entry: () => cluster.entries.get(SPEC.name),
-    async bound(): Promise<Executor> {
-      const made = await backend.create(SPEC, call);
-      await backend.bindIdentity(made, SPEC.assignment, call);
-      return made;
-    },
-  };
-}
-
-async function rejectsWith(code: string, attempt: Promise<unknown>): Promise<void> {
-  await assert.rejects(attempt, (error) => {
-    assert.ok(error instanceof BackendError, String(error));
-    assert.equal(error.code, code);
-    return true;
-  });
-}
-
-Deno.test("bindIdentity() makes one entry, labelled as our instance's", async () => {
-  const { cluster, bound, entry } = setup();
-  const { uid } = await bound();
-  assert.deepEqual(entry()?.spec, {
-    spiffeID: SPEC.assignment.identity.spiffeId,
-    parentID: "spiffe://example.org/node/test",
-    selectors: [`k8s:pod-uid:${uid}`, "unix:uid:2000"],
-    className: "test",
-    x509SVIDTTL: "300s",
-  });
-  assert.deepEqual(entry()?.labels, {
-    [`${PREFIX}/runner`]: "true",
-    [`${PREFIX}/instance`]: INSTANCE,
-    [`${PREFIX}/assignment-id`]: "gitea-task-1",
-  });
-  assert.equal(cluster.entries.size, 1);
-});
-
-Deno.test("bindIdentity() leaves an entry that says the same, in whatever order", async () => {
-  const { cluster, backend, bound, entry } = setup();
-  const made = await bound();
-  const before = entry();
-  assert.ok(before?.spec.selectors !== undefined);
-  const selectors = before.spec.selectors.toReversed();
-  cluster.putEntry({ ...before, spec: { ...before.spec, selectors } });
-  await backend.bindIdentity(made, SPEC.assignment, call);
-  assert.equal(entry()?.uid, before.uid);
-});
-
-Deno.test("bindIdentity() makes an entry again that somebody has deleted", async () => {
-  const { cluster, backend, bound, entry } = setup();
-  const made = await bound();
-  const before = entry();
-  assert.ok(before !== undefined);
-  await cluster.deleteEntry(before, call);
-  await backend.bindIdentity(made, SPEC.assignment, call);
-  assert.deepEqual(entry()?.spec, before.spec);
-});
-
-Deno.test("bindIdentity() replaces the entry of an earlier Pod of that name", async () => {
-  const { cluster, backend, bound, entry } = setup();
-  await bound();
-  const old = entry()?.uid;
-  cluster.remove(SPEC.name);
-  const next = await backend.create(SPEC, call);
-  await backend.bindIdentity(next, SPEC.assignment, call);
-  assert.notEqual(entry()?.uid, old);
-  assert.ok(entry()?.spec.selectors?.includes(`k8s:pod-uid:${next.uid}`));
-});
-
-Deno.test("bindIdentity() is a conflict when somebody else has an entry of that name", async () => {
-  const { cluster, backend, entry } = setup();
-  cluster.putEntry({ name: SPEC.name, labels: { [`${PREFIX}/instance`]: "ffffffffff" } });
-  const before = entry();
-  const made = await backend.create(SPEC, call);
-  await rejectsWith("conflict", backend.bindIdentity(made, SPEC.assignment, call));
-  await backend.delete(made, call);
-  assert.deepEqual(entry(), before);
-});
-
-Deno.test("bindIdentity() gives up for now when the entry is made and deleted all the time", async () => {
-  const { cluster, backend } = setup();
-  const made = await backend.create(SPEC, call);
-  cluster.faults.failing.set("createEntry", new ClusterError("already_exists", "it is there"));
-  await rejectsWith("unavailable", backend.bindIdentity(made, SPEC.assignment, call));
-});
-
-Deno.test("bindIdentity() names the node in the parent, asked each time", async () => {
-  const agentId = "spiffe://example.org/spire/agent/k8s_psat/test/{nodeUID}";
-  const { cluster, backend, entry } = setup({ agentId });
-  cluster.faults.holdStarts = true;
-  const made = await backend.create(SPEC, call);
-  assert.equal(made.identityTarget, null);
-  await rejectsWith("unavailable", backend.bindIdentity(made, SPEC.assignment, call));
-  cluster.schedule(SPEC.name, "node-2");
-  await rejectsWith("unavailable", backend.bindIdentity(made, SPEC.assignment, call));
-  cluster.nodes.set("node-2", "uid-of-node-2");
-  const placed = await backend.find(SPEC.name, call);
-  assert.equal(placed?.identityTarget, made.uid);
-  await backend.bindIdentity(made, SPEC.assignment, call);
-  const parent = "spiffe://example.org/spire/agent/k8s_psat/test/";
-  assert.equal(entry()?.spec.parentID, `${parent}uid-of-node-2`);
-  cluster.nodes.set("node-2", "uid-of-another");
-  await backend.bindIdentity(made, SPEC.assignment, call);
-  assert.equal(entry()?.spec.parentID, `${parent}uid-of-another`);
-});
+import {
+  call,
+  INSTANCE,
+  PREFIX,
+  rejectsWith,
+  setupPodBackend,
+  SPEC,
+} from "../../tests/support/pod_backend_setup.ts";
 
 Deno.test("list() deletes our entries whose Pods are gone, and nobody else's", async () => {
-  const { cluster, backend, bound, messages } = setup();
+  const { cluster, backend, bound, messages } = setupPodBackend();
   await bound();
   const selectors = ["k8s:pod-uid:gone", "unix:uid:2000"];
   const ours = { [`${PREFIX}/instance`]: INSTANCE };
@@ -178,7 +31,7 @@ Deno.test("list() deletes our entries whose Pods are gone, and nobody else's", a
 });
 
 Deno.test("list() keeps the entry of a Pod that has lost our label", async () => {
-  const { cluster, backend, bound } = setup();
+  const { cluster, backend, bound } = setupPodBackend();
   await bound();
   cluster.edit(SPEC.name, (pod) => ({
     ...pod,
@@ -189,7 +42,7 @@ Deno.test("list() keeps the entry of a Pod that has lost our label", async () =>
 });
 
 Deno.test("list() keeps the entry of a Pod that is made and bound while it lists", async () => {
-  const { cluster, backend } = setup();
+  const { cluster, backend } = setupPodBackend();
   cluster.faults.before = async (method) => {
     if (method !== "listPods") return;
     cluster.faults.before = null;
@@ -205,7 +58,7 @@ Deno.test("list() keeps the entry of a Pod that is made and bound while it lists
 
 Deno.test("list() deletes nothing when the list of Pods fails, or we may not act", async () => {
   let fenced = false;
-  const { cluster, backend, bound, messages } = setup({ fenced: () => fenced });
+  const { cluster, backend, bound, messages } = setupPodBackend({ fenced: () => fenced });
   await bound();
   cluster.remove(SPEC.name);
   cluster.faults.failing.set("listPods", new ClusterError("unknown_outcome", "away"));
@@ -218,26 +71,9 @@ Deno.test("list() deletes nothing when the list of Pods fails, or we may not act
   assert.ok(messages().includes("identity entries without executor cannot be deleted"));
 });
 
-Deno.test("bindIdentity() makes and deletes no entry when we stop leading while it reads", async () => {
-  let fenced = false;
-  const { cluster, backend, entry } = setup({ fenced: () => fenced });
-  const made = await backend.create(SPEC, call);
-  cluster.faults.before = (method) => {
-    if (method === "getPod") fenced = true;
-    return Promise.resolve();
-  };
-  await rejectsWith("unavailable", backend.bindIdentity(made, SPEC.assignment, call));
-  assert.equal(cluster.entries.size, 0);
-  assert.ok(!cluster.calls.some(({ method }) => method === "createEntry"));
-  fenced = false;
-  cluster.faults.before = null;
-  await backend.bindIdentity(made, SPEC.assignment, call);
-  assert.notEqual(entry(), undefined);
-});
-
 Deno.test("delete() does nothing more when we stop leading after its first effect", async () => {
   let fenced = false;
-  const { cluster, backend, clock, bound } = setup({ fenced: () => fenced });
+  const { cluster, backend, clock, bound } = setupPodBackend({ fenced: () => fenced });
   cluster.faults.holdDeletes = true;
   const made = await bound();
   const effects = () =>
@@ -263,7 +99,7 @@ Deno.test("delete() does nothing more when we stop leading after its first effec
 });
 
 Deno.test("list() shows the Pods although entries cannot be listed", async () => {
-  const { cluster, backend, messages } = setup();
+  const { cluster, backend, messages } = setupPodBackend();
   await backend.create(SPEC, call);
   cluster.faults.failing.set("listEntries", new ClusterError("not_found", "no such resource"));
   assert.equal((await backend.list(call)).length, 1);
@@ -271,7 +107,7 @@ Deno.test("list() shows the Pods although entries cannot be listed", async () =>
 });
 
 Deno.test("list() says once that an entry is masked, or that nobody renders it", async () => {
-  const { cluster, backend, clock, bound, entry, said } = setup();
+  const { cluster, backend, clock, bound, entry, said } = setupPodBackend();
   await bound();
   const before = entry();
   assert.ok(before !== undefined);
@@ -291,7 +127,7 @@ Deno.test("list() says once that an entry is masked, or that nobody renders it",
 });
 
 Deno.test("find() takes an image that cannot be pulled for a failure after a minute, not before", async () => {
-  const { cluster, backend, clock } = setup();
+  const { cluster, backend, clock } = setupPodBackend();
   cluster.faults.holdStarts = true;
   await backend.create(SPEC, call);
   cluster.schedule(SPEC.name);
@@ -317,7 +153,7 @@ Deno.test("find() takes an image that cannot be pulled for a failure after a min
 });
 
 Deno.test("find() begins to count again when a pull goes on", async () => {
-  const { cluster, backend, clock } = setup();
+  const { cluster, backend, clock } = setupPodBackend();
   cluster.faults.holdStarts = true;
   await backend.create(SPEC, call);
   cluster.schedule(SPEC.name);
@@ -335,7 +171,7 @@ Deno.test("find() begins to count again when a pull goes on", async () => {
 });
 
 Deno.test("find() tells the last warning about a Pod that should run by now", async () => {
-  const { cluster, backend, clock } = setup();
+  const { cluster, backend, clock } = setupPodBackend();
   cluster.faults.holdStarts = true;
   const { uid } = await backend.create(SPEC, call);
   cluster.schedule(SPEC.name);
@@ -363,7 +199,7 @@ Deno.test("find() tells the last warning about a Pod that should run by now", as
 });
 
 Deno.test("delete() asks with the UID and the Pod's own grace period", async () => {
-  const { cluster, backend, bound } = setup();
+  const { cluster, backend, bound } = setupPodBackend();
   cluster.faults.holdDeletes = true;
   const made = await bound();
   await backend.delete(made, call);
@@ -375,7 +211,7 @@ Deno.test("delete() asks with the UID and the Pod's own grace period", async () 
 });
 
 Deno.test("delete() removes a Pod whose node has not ended it a minute after its grace period", async () => {
-  const { cluster, backend, clock, bound, messages } = setup();
+  const { cluster, backend, clock, bound, messages } = setupPodBackend();
   cluster.faults.holdDeletes = true;
   const made = await bound();
   await backend.delete(made, call);
@@ -391,7 +227,7 @@ Deno.test("delete() removes a Pod whose node has not ended it a minute after its
 });
 
 Deno.test("delete() removes a Pod that has ended on a node that does not say so", async () => {
-  const { cluster, backend, clock, bound } = setup();
+  const { cluster, backend, clock, bound } = setupPodBackend();
   cluster.faults.holdDeletes = true;
   const made = await bound();
   cluster.terminate(made.name, { exitCode: 3 });
@@ -403,7 +239,7 @@ Deno.test("delete() removes a Pod that has ended on a node that does not say so"
 });
 
 Deno.test("delete() goes on to the identity entry when the Pod is gone already", async () => {
-  const { cluster, backend, bound } = setup();
+  const { cluster, backend, bound } = setupPodBackend();
   const made = await bound();
   cluster.remove(made.name);
   await backend.delete(made, call);
@@ -411,7 +247,7 @@ Deno.test("delete() goes on to the identity entry when the Pod is gone already",
 });
 
 Deno.test("markTerminal() tries again on a conflict about a Pod that is still there", async () => {
-  const { cluster, backend, bound } = setup();
+  const { cluster, backend, bound } = setupPodBackend();
   const made = await bound();
   const busy = new ClusterError("conflict", "the object has been modified");
   cluster.faults.failing.set("labelPod", busy);
@@ -430,7 +266,7 @@ Deno.test("markTerminal() tries again on a conflict about a Pod that is still th
 });
 
 Deno.test("delete() does not take a conflict about a Pod that is still there for its end", async () => {
-  const { cluster, backend, bound } = setup();
+  const { cluster, backend, bound } = setupPodBackend();
   const made = await bound();
   cluster.faults.failing.set("deletePod", new ClusterError("conflict", "modified"));
   await rejectsWith("unavailable", backend.delete(made, call));
@@ -441,7 +277,7 @@ Deno.test("delete() does not take a conflict about a Pod that is still there for
 });
 
 Deno.test("watch() tells what was deleted while nobody was told", async () => {
-  const { cluster, backend } = setup();
+  const { cluster, backend } = setupPodBackend();
   await backend.create(SPEC, call);
   const other = await backend.create(specOf("2", "pod"), call);
   const stop = new AbortController();
@@ -469,7 +305,7 @@ Deno.test("watch() tells what was deleted while nobody was told", async () => {
 });
 
 Deno.test("create() tells quota, refusal and doubt apart", async () => {
-  const { cluster, backend } = setup();
+  const { cluster, backend } = setupPodBackend();
   const fail = (error: ClusterError) => void cluster.faults.failing.set("createPod", error);
   fail(
     new ClusterError(
@@ -487,7 +323,7 @@ Deno.test("create() tells quota, refusal and doubt apart", async () => {
 });
 
 Deno.test("watch() does not tell of a deletion when a Pod has only lost our label", async () => {
-  const { cluster, backend } = setup();
+  const { cluster, backend } = setupPodBackend();
   await backend.create(SPEC, call);
   const stop = new AbortController();
   const seen: ExecutorChange[] = [];

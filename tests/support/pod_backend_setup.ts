@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { BackendError, type Executor } from "../../controller/backend.ts";
+import type { Instance } from "../../controller/model/ids.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
+import { silentLogger } from "../../lib/logger.ts";
+import { specOf } from "../contract/backend_suite.ts";
+import { createFakeCluster } from "../fakes/cluster.ts";
+import { createPodBackend } from "../../backends/pod/pod_backend.ts";
+import { NO_TEMPLATE, type PodTemplate } from "../../backends/pod/template.ts";
+
+/** Of labels and annotations. */
+export const PREFIX = "ci.example.org";
+/** Whose executors they are. */
+export const INSTANCE = "0011223344" as Instance;
+/** Options of every call. */
+export const call = { signal: new AbortController().signal };
+/** What the tests have made. */
+export const SPEC = specOf("1", "pod");
+
+/** A Pod backend on a cluster in memory, with what it has logged. */
+export function setupPodBackend(
+  options: {
+    readonly agentId?: string;
+    readonly template?: PodTemplate;
+    readonly fenced?: () => boolean;
+  } = {},
+) {
+  const clock = createFakeClock();
+  const cluster = createFakeCluster({ clock });
+  const said: { message: string; fields: unknown }[] = [];
+  const say = (message: string, fields: unknown) => void said.push({ message, fields });
+  const logger = { ...silentLogger, info: say, warn: say, child: () => logger };
+  const backend = createPodBackend({
+    cluster,
+    pods: {
+      image: "registry.example.org/executor:1",
+      serviceAccount: "gitea-task-executor",
+      userId: 2000,
+      template: options.template ?? NO_TEMPLATE,
+      spiffeVolume: { kind: "csi" },
+      endpointSocket: "unix:///run/spire/agent.sock",
+    },
+    identity: {
+      instance: INSTANCE,
+      prefix: PREFIX,
+      className: "test",
+      agentId: options.agentId ?? "spiffe://example.org/node/test",
+    },
+    clock,
+    logger,
+    guard() {
+      if (options.fenced?.()) throw new Error("not the leader");
+    },
+  });
+  return {
+    clock,
+    cluster,
+    backend,
+    said,
+    messages: () => said.map(({ message }) => message),
+    entry: () => cluster.entries.get(SPEC.name),
+    async bound(): Promise<Executor> {
+      const made = await backend.create(SPEC, call);
+      await backend.bindIdentity(made, SPEC.assignment, call);
+      return made;
+    },
+  };
+}
+
+/** Rejects with a `BackendError` of that code. */
+export async function rejectsWith(code: string, attempt: Promise<unknown>): Promise<void> {
+  await assert.rejects(attempt, (error) => {
+    assert.ok(error instanceof BackendError, String(error));
+    assert.equal(error.code, code);
+    return true;
+  });
+}
