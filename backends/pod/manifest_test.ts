@@ -4,21 +4,13 @@ import { specOf } from "../../tests/contract/backend_suite.ts";
 import { containerEnvironment, executorContainer } from "../../tests/support/executor_pod.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { checkPodSettings, podManifest, type PodSettings } from "./manifest.ts";
-import { NO_TEMPLATE, parsePodTemplate } from "./template.ts";
+import { parsePodTemplate } from "./template.ts";
+import { POD_SETTINGS } from "../../tests/support/pod_settings.ts";
 
 const SPEC = specOf("1", "pod");
-const SETTINGS: PodSettings = {
-  image: "registry.example.org/executor:1",
-  serviceAccount: "gitea-task-executor",
-  userId: 2000,
-  template: NO_TEMPLATE,
-  spiffeVolume: { kind: "csi" },
-  endpointSocket: "unix:///run/spire/agent.sock",
-};
-
 function made(template: string, settings: Partial<PodSettings> = {}, spec = SPEC) {
   const parsed = parsePodTemplate(template, { metadataPrefix: "ci.example.org" });
-  const pod = podManifest(spec, { ...SETTINGS, template: parsed, ...settings });
+  const pod = podManifest(spec, { ...POD_SETTINGS, template: parsed, ...settings });
   return {
     pod,
     metadata: objectOrEmpty(pod.metadata),
@@ -273,11 +265,11 @@ Deno.test("checkPodSettings() refuses a socket whose mount would hide what jobs 
     const endpointSocket of ["unix:///tmp/agent.sock", "unix:/run/agent.sock", "unix:///a.sock"]
   ) {
     assert.throws(
-      () => checkPodSettings({ ...SETTINGS, endpointSocket }),
+      () => checkPodSettings({ ...POD_SETTINGS, endpointSocket }),
       /Mount the Workload API: the folder of SPIFFE_ENDPOINT_SOCKET ".*" would hide ".*": give/,
     );
-    checkPodSettings({ ...SETTINGS, endpointSocket, spiffeVolume: { kind: "none" } });
+    checkPodSettings({ ...POD_SETTINGS, endpointSocket, spiffeVolume: { kind: "none" } });
   }
-  checkPodSettings(SETTINGS);
-  checkPodSettings({ ...SETTINGS, endpointSocket: "unix:/tmp/spire/agent.sock" });
+  checkPodSettings(POD_SETTINGS);
+  checkPodSettings({ ...POD_SETTINGS, endpointSocket: "unix:/tmp/spire/agent.sock" });
 });

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { BackendError } from "../../controller/backend.ts";
-import type { Instance } from "../../controller/model/ids.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { specOf } from "../../tests/contract/backend_suite.ts";
@@ -9,7 +8,7 @@ import { fc } from "../../tests/support/property.ts";
 import { ClusterError, type ClusterErrorCode } from "./cluster.ts";
 import { podOf } from "./pod.ts";
 import { createPodBackend } from "./pod_backend.ts";
-import { NO_TEMPLATE } from "./template.ts";
+import { POD_IDENTITY, POD_SETTINGS } from "../../tests/support/pod_settings.ts";
 
 const call = { signal: new AbortController().signal };
 const CODES: readonly ClusterErrorCode[] = [
@@ -41,20 +40,8 @@ Deno.test("Pods and entries are made once and leave nothing, whatever requests f
       cluster.putEntry({ ...foreign, spec: { selectors: ["k8s:pod-uid:gone"] } });
       const backend = createPodBackend({
         cluster,
-        pods: {
-          image: "registry.example.org/executor:1",
-          serviceAccount: "gitea-task-executor",
-          userId: 2000,
-          template: NO_TEMPLATE,
-          spiffeVolume: { kind: "csi" },
-          endpointSocket: "unix:///run/spire/agent.sock",
-        },
-        identity: {
-          instance: "0011223344" as Instance,
-          prefix: "ci.example.org",
-          className: "test",
-          agentId: "spiffe://example.org/node/test",
-        },
+        pods: POD_SETTINGS,
+        identity: POD_IDENTITY,
         clock,
         logger: silentLogger,
         guard() {},

@@ -1,33 +1,20 @@
 import { createPodBackend } from "../../backends/pod/pod_backend.ts";
 import { podOf } from "../../backends/pod/pod.ts";
-import { NO_TEMPLATE } from "../../backends/pod/template.ts";
-import type { Instance } from "../../controller/model/ids.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { createFakeCluster } from "../fakes/cluster.ts";
 import { containerEnvironment, spiffeIdOf } from "../support/executor_pod.ts";
 import { backendContract } from "./backend_suite.ts";
+import { POD_IDENTITY, POD_SETTINGS } from "../support/pod_settings.ts";
 
 backendContract("pod backend on the cluster in memory", () => {
   const cluster = createFakeCluster();
   const open = () =>
     createPodBackend({
       cluster,
-      pods: {
-        image: "registry.example.org/executor:1",
-        serviceAccount: "gitea-task-executor",
-        userId: 2000,
-        template: NO_TEMPLATE,
-        spiffeVolume: { kind: "csi" },
-        endpointSocket: "unix:///run/spire/agent.sock",
-      },
-      identity: {
-        instance: "0011223344" as Instance,
-        prefix: "ci.example.org",
-        className: "test",
-        agentId: "spiffe://example.org/node/test",
-      },
+      pods: POD_SETTINGS,
+      identity: POD_IDENTITY,
       clock: systemClock,
       logger: silentLogger,
       guard() {},

@@ -16,6 +16,7 @@ import { eventually } from "../support/eventually.ts";
 import { containerEnvironment, spiffeIdOf } from "../support/executor_pod.ts";
 import { EXECUTORS, type PodCluster, startPodCluster } from "../support/pod_cluster.ts";
 import { backendContract, specOf } from "./backend_suite.ts";
+import { POD_IDENTITY, POD_SETTINGS } from "../support/pod_settings.ts";
 
 let world: PodCluster | undefined;
 Deno.test.beforeAll(async () => {
@@ -43,17 +44,10 @@ function open(
 ): Backend {
   return createPodBackend({
     cluster,
-    pods: {
-      image: "registry.example.org/executor:1",
-      serviceAccount: "gitea-task-executor",
-      userId: USER_ID,
-      template: options.template ?? NO_TEMPLATE,
-      spiffeVolume: { kind: "csi" },
-      endpointSocket: "unix:///run/spire/agent.sock",
-    },
+    pods: { ...POD_SETTINGS, userId: USER_ID, template: options.template ?? NO_TEMPLATE },
     identity: {
+      ...POD_IDENTITY,
       instance: (options.instance ?? "0011223344") as Instance,
-      prefix: "ci.example.org",
       className: options.className ?? peers.scm.className,
       agentId: options.agentId ?? peers.spire.parentId,
     },

@@ -2,7 +2,6 @@ import { createPatience, DEFAULT_PATIENCE } from "../../backends/pod/patience.ts
 import { podOf } from "../../backends/pod/pod.ts";
 import { createPodBackend } from "../../backends/pod/pod_backend.ts";
 import { executorOf } from "../../backends/pod/status.ts";
-import { NO_TEMPLATE } from "../../backends/pod/template.ts";
 import { type Backend, BackendError, type Call, type Executor } from "../../controller/backend.ts";
 import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
@@ -12,6 +11,7 @@ import { silentLogger } from "../../lib/logger.ts";
 import { containerEnvironment } from "../support/executor_pod.ts";
 import type { FakeBackend, FakeFaults, FakeMethod } from "./backend.ts";
 import { createFakeCluster, type FakeCluster } from "./cluster.ts";
+import { POD_SETTINGS } from "../support/pod_settings.ts";
 
 /** What {@link createPodOnCluster} is made of. */
 export interface PodOnClusterOptions {
@@ -54,14 +54,7 @@ function open(options: PodOnClusterOptions, shared: Shared): FakeBackend {
   };
   const inner = createPodBackend({
     cluster,
-    pods: {
-      image: "registry.example.org/executor:1",
-      serviceAccount: "gitea-task-executor",
-      userId: 2000,
-      template: NO_TEMPLATE,
-      spiffeVolume: { kind: "csi" },
-      endpointSocket: "unix:///run/spire/agent.sock",
-    },
+    pods: POD_SETTINGS,
     identity: {
       instance,
       prefix,

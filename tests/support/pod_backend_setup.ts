@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { BackendError, type Executor } from "../../controller/backend.ts";
-import type { Instance } from "../../controller/model/ids.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { specOf } from "../contract/backend_suite.ts";
 import { createFakeCluster } from "../fakes/cluster.ts";
 import { createPodBackend } from "../../backends/pod/pod_backend.ts";
 import { NO_TEMPLATE, type PodTemplate } from "../../backends/pod/template.ts";
+import { POD_IDENTITY, POD_SETTINGS } from "./pod_settings.ts";
 
 /** Of labels and annotations. */
-export const PREFIX = "ci.example.org";
+export const PREFIX = POD_IDENTITY.prefix;
 /** Whose executors they are. */
-export const INSTANCE = "0011223344" as Instance;
+export const INSTANCE = POD_IDENTITY.instance;
 /** Options of every call. */
 export const call = { signal: new AbortController().signal };
 /** What the tests have made. */
@@ -32,20 +32,8 @@ export function setupPodBackend(
   const logger = { ...silentLogger, info: say, warn: say, child: () => logger };
   const backend = createPodBackend({
     cluster,
-    pods: {
-      image: "registry.example.org/executor:1",
-      serviceAccount: "gitea-task-executor",
-      userId: 2000,
-      template: options.template ?? NO_TEMPLATE,
-      spiffeVolume: { kind: "csi" },
-      endpointSocket: "unix:///run/spire/agent.sock",
-    },
-    identity: {
-      instance: INSTANCE,
-      prefix: PREFIX,
-      className: "test",
-      agentId: options.agentId ?? "spiffe://example.org/node/test",
-    },
+    pods: { ...POD_SETTINGS, template: options.template ?? NO_TEMPLATE },
+    identity: { ...POD_IDENTITY, agentId: options.agentId ?? "spiffe://example.org/node/test" },
     clock,
     logger,
     guard() {
