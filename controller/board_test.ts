@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
 import { operationOf } from "../tests/support/operations.ts";
 import { events } from "../tests/support/state_events.ts";
-import { createBoard } from "./board.ts";
+import { type BoardSources, createBoard } from "./board.ts";
 import type { StoredEntry } from "./journal.ts";
 import type { Entry } from "./entry.ts";
 import type { AssignmentId } from "./model/ids.ts";
@@ -33,7 +33,7 @@ const leader: LeaderView = {
   replicas: [],
 };
 
-function setup(stored: readonly StoredEntry[] = []) {
+function setup(stored: readonly StoredEntry[] = [], more: Partial<BoardSources> = {}) {
   const world = createLedgerWorld({ capacity: 2 });
   const board = createBoard({
     ledger: world.ledger,
@@ -61,6 +61,7 @@ function setup(stored: readonly StoredEntry[] = []) {
           (assignment === undefined ? found.toReversed() : found).slice(0, limit),
         );
       },
+      ...more,
     },
   });
   const put = (task: number, sequence: number | null = task): Entry => {
@@ -378,32 +379,13 @@ function heartbeatOf(view: Change["new"]): unknown {
 }
 
 Deno.test("subscribe() tells of operations and of flags, with what was there before", () => {
-  const world = createLedgerWorld({ capacity: 2 });
   let flags = NO_FLAGS;
   let flagsChanged = (_: "pod" | "vm") => {};
   let operationChanged = (_old: Operation | null, _now: Operation) => {};
-  const board = createBoard({
-    ledger: world.ledger,
-    pools: world.pools,
-    statistics: createPhaseStatistics(),
-    clock: world.clock,
-    from: {
-      version: "1",
-      profile: "embedded",
-      enabled: ["pod"],
-      effectiveConfig: {},
-      leader: () => leader,
-      sources: () => sources,
-      flags: () => flags,
-      label: (name) => name,
-      counts: () => null,
-      strangers: () => [],
-      ready: () => true,
-      nextFetchAt: () => null,
-      readEvents: () => Promise.resolve([]),
-      onFlags: (listener) => void (flagsChanged = listener),
-      onOperation: (listener) => void (operationChanged = listener),
-    },
+  const { board } = setup([], {
+    flags: () => flags,
+    onFlags: (listener) => void (flagsChanged = listener),
+    onOperation: (listener) => void (operationChanged = listener),
   });
   const changes: Change[] = [];
   board.subscribe((change) => void changes.push(change), new AbortController().signal);

@@ -31,6 +31,20 @@ function gate() {
   return { answer, open: opened.resolve, [Symbol.dispose]: () => opened.resolve() };
 }
 
+/** Opens three connections by three calls at once; resolves to them. */
+async function threeConnections(
+  api: Awaited<ReturnType<typeof startApiEndpoint>>,
+  kubernetes: Kubernetes,
+): Promise<Set<number>> {
+  using together = gate();
+  api.answer(together.answer);
+  const calls = [read(kubernetes), read(kubernetes), read(kubernetes)];
+  await eventually(() => api.asked.length === 3, { what: "three connections" });
+  together.open();
+  await Promise.all(calls);
+  return new Set(api.asked.map(({ connection }) => connection));
+}
+
 Deno.test("call() sends token and user agent, and reads what comes as the generated class", async () => {
   await using api = await startApiEndpoint();
   await using kubernetes = await createKubernetes(api.access, {
@@ -151,15 +165,7 @@ Deno.test("call() does not use connections beside one that was silent again", as
   await using api = await startApiEndpoint();
   const clock = createFakeClock();
   await using kubernetes = await createKubernetes(api.access, { clock });
-  {
-    using together = gate();
-    api.answer(together.answer);
-    const calls = [read(kubernetes), read(kubernetes), read(kubernetes)];
-    await eventually(() => api.asked.length === 3, { what: "three connections" });
-    together.open();
-    await Promise.all(calls);
-  }
-  const old = new Set(api.asked.map(({ connection }) => connection));
+  const old = await threeConnections(api, kubernetes);
   assert.equal(old.size, 3);
   using silent = gate();
   api.answer(silent.answer);
@@ -235,15 +241,7 @@ Deno.test("call() keeps its connections when a caller's own time is over", async
   await using api = await startApiEndpoint();
   const clock = createFakeClock();
   await using kubernetes = await createKubernetes(api.access, { clock });
-  {
-    using together = gate();
-    api.answer(together.answer);
-    const calls = [read(kubernetes), read(kubernetes), read(kubernetes)];
-    await eventually(() => api.asked.length === 3, { what: "three connections" });
-    together.open();
-    await Promise.all(calls);
-  }
-  const old = new Set(api.asked.map(({ connection }) => connection));
+  const old = await threeConnections(api, kubernetes);
   using slow = gate();
   api.answer(slow.answer);
   using patience = clock.timeout(1_000);
