@@ -4,14 +4,12 @@ import type { ActionOutcome, ActionRequest, Actions, Refusal } from "../controll
 import { previewRelease } from "../controller/release_preview.ts";
 import type { OperationView } from "../controller/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
-import { silentLogger } from "../lib/logger.ts";
 import { idOf } from "../tests/contract/queue_suite.ts";
 import { operationsOf } from "../tests/fakes/sample_pages.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
-import { NO_ASSETS } from "../web/assets.ts";
-import { createWeb } from "../web/server.ts";
 import { runCtl } from "./ctl.ts";
+import { createTestWeb } from "../tests/support/test_web.ts";
 
 const URL_OF = "http://localhost:8080";
 const ENTRY = createLedgerWorld().ledger.add(infoOf(799, { job: "b\x1b[31muild" }), {
@@ -38,16 +36,10 @@ function setup({ outcome, answers, env = {} }: Setup = {}) {
     tagOf: () => null,
     refused() {},
   };
-  const web = createWeb({
+  const web = createTestWeb({
     views: createFakeViews({ clock }, {}),
     actions,
     clock,
-    logger: silentLogger,
-    version: "0.1.0",
-    hosts: ["localhost"],
-    metricsText: () => Promise.resolve(""),
-    readiness: () => ({ ready: true, role: "leader", checks: [] }),
-    assets: NO_ASSETS,
   });
   const requests: Request[] = [];
   const left = [...answers ?? []];

@@ -3,11 +3,9 @@ import type { Action } from "../controller/action_kinds.ts";
 import type { ActionOutcome, ActionRequest, Actions } from "../controller/actions.ts";
 import type { ExecutorView, OperationView } from "../controller/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
-import { silentLogger } from "../lib/logger.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
 import { idOf } from "../tests/contract/queue_suite.ts";
-import { NO_ASSETS } from "./assets.ts";
-import { createWeb } from "./server.ts";
+import { createTestWeb } from "../tests/support/test_web.ts";
 
 const ID = idOf(799);
 const API = `/api/v1/assignments/${ID}/retry`;
@@ -45,16 +43,10 @@ function setup(outcome?: ActionOutcome) {
     tagOf: (target) => target === ID || target === "pod" ? '"tag-1"' : null,
     refused() {},
   };
-  const web = createWeb({
+  const web = createTestWeb({
     views: createFakeViews({ clock }, {}),
     actions,
     clock,
-    logger: silentLogger,
-    version: "0.1.0",
-    hosts: ["localhost"],
-    metricsText: () => Promise.resolve(""),
-    readiness: () => ({ ready: true, role: "leader", checks: [] }),
-    assets: NO_ASSETS,
   });
   const post = async (path: string, body: string, headers: Record<string, string> = {}) =>
     await web.fetch(

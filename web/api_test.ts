@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import type { Actions } from "../controller/actions.ts";
 import { previewRelease } from "../controller/release_preview.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
-import { silentLogger } from "../lib/logger.ts";
 import { ROUTES } from "../routes/mod.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
-import { NO_ASSETS } from "./assets.ts";
-import { createWeb } from "./server.ts";
+import { createTestWeb } from "../tests/support/test_web.ts";
 
 // deno-lint-ignore no-explicit-any -- answers are looked into field by field
 type Json = any;
@@ -23,16 +21,10 @@ const fakeActions: Actions = {
 function setup(waiting = 0) {
   const clock = createFakeClock();
   const views = createFakeViews({ clock }, { waiting });
-  const web = createWeb({
+  const web = createTestWeb({
     views,
     actions: fakeActions,
     clock,
-    logger: silentLogger,
-    version: "0.1.0",
-    hosts: ["localhost"],
-    metricsText: () => Promise.resolve(""),
-    readiness: () => ({ ready: true, role: "leader", checks: [] }),
-    assets: NO_ASSETS,
   });
   const get = async (path: string, headers: Record<string, string> = {}) =>
     await web.fetch(new Request(`http://localhost/api/v1${path}`, { headers }));

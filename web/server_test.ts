@@ -4,7 +4,8 @@ import { type Fields, type Logger, silentLogger } from "../lib/logger.ts";
 import { createFakeViews, type FakeViews, type FakeViewsOptions } from "../tests/fakes/views.ts";
 import { HOSTILE } from "../tests/fakes/sample_jobs.ts";
 import { NO_ASSETS } from "./assets.ts";
-import { createHealth, createWeb, type WebDeps } from "./server.ts";
+import { createHealth, type WebDeps } from "./server.ts";
+import { createTestWeb } from "../tests/support/test_web.ts";
 
 interface Setup extends AsyncDisposable {
   readonly views: FakeViews;
@@ -22,15 +23,12 @@ function setup(options: FakeViewsOptions = {}, more: Partial<WebDeps> = {}): Set
   const views = createFakeViews({ clock }, options);
   const logged: Fields[] = [];
   const logger: Logger = { ...silentLogger, error: (_, fields = {}) => void logged.push(fields) };
-  const web = createWeb({
+  const web = createTestWeb({
     views,
     clock,
     logger,
-    version: "0.1.0",
     hosts: ["localhost", "127.0.0.1:8080"],
     metricsText: () => Promise.resolve("gdr_leader 1\n"),
-    readiness: () => ({ ready: true, role: "leader", checks: [] }),
-    assets: NO_ASSETS,
     ...more,
   });
   const get = async (path: string, headers: Record<string, string> = {}, method = "GET") =>

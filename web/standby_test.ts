@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createFakeClock, type FakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
-import { NO_ASSETS } from "./assets.ts";
-import { createWeb, type Web } from "./server.ts";
+import { type Web } from "./server.ts";
 import { createStandby, FORWARDED_BY, type Upstream } from "./standby.ts";
+import { createTestWeb } from "../tests/support/test_web.ts";
 
 const LEADER: Upstream = { holder: "one_uuid", address: "10.0.0.7:8080" };
 
@@ -14,15 +14,12 @@ function setup(given: { readonly hosts?: readonly string[]; readonly answers?: b
   const asked: Request[] = [];
   const state = { upstream: LEADER as Upstream | null, failures: 0 };
   const web = (version: string, clock: FakeClock, more = {}): Web =>
-    createWeb({
+    createTestWeb({
       views: createFakeViews({ clock }),
       clock,
-      logger: silentLogger,
       version,
-      hosts: ["localhost"],
       metricsText: () => Promise.resolve(`# ${version}\n`),
       readiness: () => ({ ready: true, role: "standby", checks: [] }),
-      assets: NO_ASSETS,
       ...more,
     });
   const leader = web("leader", clock, { hosts: given.hosts ?? ["10.0.0.7:8080"] });
