@@ -1,6 +1,7 @@
 /**
  * The contract of backends on a real API server, with the rights of the shipped manifests. Not found by
- * `deno task test`, which needs no cluster: `deno test -A tests/contract/backend_pod_kube.ts`.
+ * `deno task test`, which needs no cluster: a part of `deno task test:kubernetes`, and by itself
+ * `deno test -A tests/contract/backend_pod_kube.ts`.
  */
 import assert from "node:assert/strict";
 import { createExecutorCluster } from "../../clients/kubernetes/executor_cluster.ts";

@@ -7,16 +7,20 @@ export interface Report {
   check(name: string, body: () => Promise<string>): Promise<boolean>;
   /** Does what a check needs beforehand: counted only when it fails. */
   attempt(name: string, body: () => Promise<void>): Promise<boolean>;
+  /** Counts a check that is not done, and prints its name. */
+  skip(name: string): void;
   /** Prints a line. */
   say(line: string): void;
   readonly passed: number;
   readonly failed: number;
+  readonly skipped: number;
 }
 
 /** Makes a {@link Report} that prints through `print`, one line at a time. */
 export function createReport(print: (line: string) => void): Report {
   let passed = 0;
   let failed = 0;
+  let skipped = 0;
   const failure = (name: string, error: unknown) => {
     failed++;
     print(`FAILED  ${name}`);
@@ -47,12 +51,19 @@ export function createReport(print: (line: string) => void): Report {
         return false;
       }
     },
+    skip(name) {
+      skipped++;
+      print(`skipped ${name}`);
+    },
     say: print,
     get passed() {
       return passed;
     },
     get failed() {
       return failed;
+    },
+    get skipped() {
+      return skipped;
     },
   };
 }
