@@ -5,6 +5,7 @@ import type { ActionRoute, BadInput, RouteContext } from "./define.ts";
 import type { WebEnv } from "./env.ts";
 import { respondAbsent, respondRefused, type Site } from "./pages.ts";
 import { problem } from "./problem.ts";
+import { readBody } from "./read_body.ts";
 
 /** Bodies of actions are a note and a choice or two. */
 const MAX_BODY = 16_384;
@@ -24,10 +25,9 @@ export async function respondAction(
   if (type !== wanted) {
     return problem(415, { detail: `Send the body as ${wanted}`, requestId });
   }
-  const text = await readText(c.req.raw);
-  if (text === undefined) {
-    return problem(413, { detail: `Send at most ${MAX_BODY} bytes`, requestId });
-  }
+  const read = await readBody(c.req.raw, { maxBytes: MAX_BODY, clock: site.clock, requestId });
+  if (read.kind === "refused") return read.response;
+  const text = new TextDecoder().decode(read.bytes);
   const body = route.form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text);
   const answer = await route.act(context, { params: c.req.param(), body });
   if (answer.kind === "seen") return leadTo(route.page(c.req.param()));
@@ -106,18 +106,6 @@ function respondForm(
 
 function leadTo(location: string): Response {
   return new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
-}
-
-/** The body's text; undefined when it is too long. */
-async function readText(request: Request): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_BODY) return undefined;
-    chunks.push(chunk);
-  }
-  return await new Blob(chunks as BlobPart[]).text();
 }
 
 function parseJson(text: string): unknown {

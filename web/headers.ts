@@ -1,3 +1,12 @@
+import type { Context } from "hono";
+import type { WebEnv } from "./env.ts";
+
+/** Completes a response of this request: {@link secure}, and the id that log and problems name. */
+export function finish(c: Context<WebEnv>): void {
+  secure(c.res.headers, c.get("nonce"));
+  c.res.headers.set("x-request-id", c.get("requestId"));
+}
+
 /**
  * Sets the headers that every response carries. `nonce` goes into the policy of a page; without one
  * nothing may load at all.

@@ -4,6 +4,7 @@ import { AbsentPage, FailedPage, RefusedPage } from "../components/ErrorPages.ts
 import type { IslandName } from "../components/islands.ts";
 import type { Dict } from "../components/i18n/dict.ts";
 import type { Lang } from "../components/lang.ts";
+import type { Clock } from "../lib/clock.ts";
 import type { Assets } from "./assets.ts";
 import type { PageRoute, RouteContext } from "./define.ts";
 import { renderDocument } from "./document.tsx";
@@ -16,6 +17,7 @@ import type { WebEnv } from "./env.ts";
 export interface Site {
   readonly version: string;
   readonly assets: Promise<Assets>;
+  readonly clock: Clock;
 }
 
 /** Answers a page route: HTML, or JSON of the same data; `?lang=` is kept in a cookie. */

@@ -1,5 +1,5 @@
 import { type Context, Hono } from "hono";
-import { HEALTH_ROUTES, ROUTES } from "../routes/mod.ts";
+import { ROUTES } from "../routes/mod.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Actions } from "../controller/actions.ts";
@@ -12,11 +12,12 @@ import { type Assets, buildAssets, NO_ASSETS } from "./assets.ts";
 import type { ActionRoute, Readiness, Route, RouteContext } from "./define.ts";
 import type { WebEnv } from "./env.ts";
 import { guard, refuseMethod } from "./guard.ts";
-import { secure } from "./headers.ts";
+import { finish } from "./headers.ts";
 import { createHub } from "./hub.ts";
 import { documentOf } from "./openapi.ts";
 import { respondAbsent, respondFailed, respondPage } from "./pages.ts";
 import type { Standby } from "./standby.ts";
+import { type Webhook, WEBHOOK_PATH } from "./webhook.ts";
 
 /** What the pages and the API are made of. */
 export interface WebDeps {
@@ -25,6 +26,8 @@ export interface WebDeps {
   readonly standby?: Standby;
   /** Without it every action is refused: there is nothing to act on. */
   readonly actions?: Actions;
+  /** Takes Gitea's hints; without it there is no such address. */
+  readonly webhook?: Webhook;
   /** Prometheus text. */
   readonly metricsText: () => Promise<string>;
   readonly readiness: () => Readiness;
@@ -90,9 +93,20 @@ export function createWeb(deps: WebDeps): Web {
     metricsText: deps.metricsText,
     document,
   });
-  const site = { version: deps.version, assets };
+  const site = { version: deps.version, assets, clock };
 
   const app = new Hono<WebEnv>();
+  const { webhook } = deps;
+  if (webhook !== undefined) {
+    // Before every guard: it is proven by its signature, and asks for us by any name.
+    app.all(WEBHOOK_PATH, async (c) => {
+      c.set("requestId", crypto.randomUUID());
+      c.set("nonce", null);
+      c.res = await webhook.respond(c.req.raw, c.get("requestId"));
+      finish(c);
+      return c.res;
+    });
+  }
   app.use(async (c, next) => {
     c.set("requestId", crypto.randomUUID());
     c.set("nonce", null);
@@ -156,27 +170,6 @@ export function createWeb(deps: WebDeps): Web {
   };
 }
 
-/** `/healthz`, `/readyz` and `/metrics` alone, for `HEALTH_LISTEN`; any host may ask (kubelet, scrapers). */
-export function createHealth(
-  deps: Pick<WebDeps, "metricsText" | "readiness" | "logger">,
-): Pick<Web, "fetch"> {
-  const app = new Hono<WebEnv>();
-  app.use(async (c, next) => {
-    c.set("requestId", crypto.randomUUID());
-    c.set("nonce", null);
-    await next();
-    finish(c);
-  });
-  for (const route of HEALTH_ROUTES) {
-    app.get(route.path, () => route.respond(deps));
-  }
-  app.onError((error, c) => {
-    deps.logger.error("probe failed", { component: "web", error });
-    return c.text("The probe failed; the log says why", 500);
-  });
-  return { fetch: (request) => app.fetch(request) };
-}
-
 const allowed = allowedBy(Object.values(ROUTES));
 
 const NO_ACTIONS: Actions = {
@@ -188,11 +181,6 @@ const NO_ACTIONS: Actions = {
 
 /** Without sign-in only this machine is listened to. */
 const LOCAL: Actor = { name: "operator on this machine", role: "admin" };
-
-function finish(c: Context<WebEnv>): void {
-  secure(c.res.headers, c.get("nonce"));
-  c.res.headers.set("x-request-id", c.get("requestId"));
-}
 
 function isoOf(ms: number): string {
   return new Date(ms).toISOString();

@@ -4,7 +4,8 @@ import { type Fields, type Logger, silentLogger } from "../lib/logger.ts";
 import { createFakeViews, type FakeViews, type FakeViewsOptions } from "../tests/fakes/views.ts";
 import { HOSTILE } from "../tests/fakes/sample_jobs.ts";
 import { NO_ASSETS } from "./assets.ts";
-import { createHealth, type WebDeps } from "./server.ts";
+import { createHealth } from "./health.ts";
+import type { WebDeps } from "./server.ts";
 import { createTestWeb } from "../tests/support/test_web.ts";
 
 interface Setup extends AsyncDisposable {

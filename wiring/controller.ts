@@ -10,6 +10,7 @@ import { showActing, showStandby } from "./boards.ts";
 import { createHealthChecks, type HealthChecks } from "./health.ts";
 import { connect, noteLostRecords } from "./connections.ts";
 import type { LateActions } from "./late_actions.ts";
+import type { LateNudge } from "./late_nudge.ts";
 import type { LateViews } from "./late_views.ts";
 import { createLeading } from "./leading.ts";
 import type { Parts } from "./parts.ts";
@@ -25,6 +26,7 @@ export interface Surroundings {
   readonly recorder: Recorder;
   readonly views: LateViews;
   readonly actions: LateActions;
+  readonly hints: LateNudge;
   readonly sources: Sources;
   /** Called once when the lead is lost, before anything has been closed. */
   onLost?(): void;
@@ -55,7 +57,7 @@ export async function startController(
   signal: AbortSignal,
 ): Promise<Controller> {
   await using stack = new AsyncDisposableStack();
-  const { config, views, actions, sources, clock } = around;
+  const { config, views, actions, hints, sources, clock } = around;
   const connections = await connect(parts, { ...around, stack }, signal);
   const leading = createLeading(parts, connections, { ...around, stack });
   const { leadership, lost, resigned } = leading;
@@ -71,6 +73,7 @@ export async function startController(
     const checks = createHealthChecks({ ...checked, acting });
     views.become(showActing(acting, { ...around, connections, counts, checks }));
     actions.become(acting.operating.actions);
+    hints.become(acting.scheduler.nudge);
     const onLost = () => {
       noteLostRecords(around);
       leading.fence("the bucket CI_RUNNER_STATE is gone");

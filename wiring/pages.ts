@@ -6,10 +6,13 @@ import type { Logger } from "../lib/logger.ts";
 import type { Readiness } from "../web/define.ts";
 import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
-import { createHealth, createWeb } from "../web/server.ts";
+import { createHealth } from "../web/health.ts";
+import { createWeb } from "../web/server.ts";
 import { createStandby } from "../web/standby.ts";
+import { createWebhook } from "../web/webhook.ts";
 import { emptyBoard } from "./boards.ts";
 import { createLateActions, type LateActions } from "./late_actions.ts";
+import { createLateNudge, type LateNudge } from "./late_nudge.ts";
 import { createLateViews, type LateViews } from "./late_views.ts";
 import type { Sources } from "./sources.ts";
 
@@ -18,6 +21,8 @@ export interface Pages extends AsyncDisposable {
   readonly views: LateViews;
   readonly actions: LateActions;
   readonly recorder: Recorder;
+  /** Where hints of Gitea's webhook go. */
+  readonly hints: LateNudge;
   /** Where the dashboard is. */
   readonly url: string;
 }
@@ -33,6 +38,8 @@ export function openPages(deps: {
   const { config, version, clock, logger, sources } = deps;
   const views = createLateViews(emptyBoard(deps));
   const actions = createLateActions(views.leader, logger);
+  const hints = createLateNudge(() => views.leader().leading);
+  const { webhookSecret: secret } = config.gitea;
   const metrics = createMetrics({ views, clock, logger });
   const readiness = () => readinessOf(views, sources);
   const stack = new AsyncDisposableStack();
@@ -45,6 +52,9 @@ export function openPages(deps: {
     clock,
     version,
     hosts: allowedHosts(config),
+    ...secret === null
+      ? {}
+      : { webhook: createWebhook({ secret, nudge: hints.nudge, clock, logger }) },
     standby: createStandby({ leader: sources.upstream, self: sources.self, clock, logger }),
   }));
   const { listen, health: healthListen } = config.admin;
@@ -58,6 +68,7 @@ export function openPages(deps: {
     views,
     actions,
     recorder: metrics.recorder,
+    hints,
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}/`,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
