@@ -6,6 +6,7 @@ import type { Report } from "./report.ts";
 const programs = [
   { file: "gitea_contract.ts", what: "contract of the Gitea port on a real Gitea" },
   { file: "spire_entries.ts", what: "entries and SVIDs at a real SPIRE" },
+  { file: "webhook.ts", what: "the webhook of a real Gitea" },
   { file: "executor_official.ts", what: "the gate with the official runner" },
 ] as const;
 
