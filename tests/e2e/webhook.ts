@@ -71,4 +71,8 @@ assert.deepEqual(known.answers, [202]);
 assert.equal(known.seen.nudges, 1);
 assert.deepEqual(stranger.answers, [403]);
 assert.equal(stranger.seen.nudges, 0);
-console.log(`ok a queued job is heard of in ${heardMs} ms; another secret is refused`);
+Deno.stdout.writeSync(
+  new TextEncoder().encode(
+    `ok a queued job is heard of in ${heardMs} ms; another secret is refused\n`,
+  ),
+);
