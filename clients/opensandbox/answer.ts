@@ -1,0 +1,107 @@
+import { SandboxError, type SandboxErrorCode } from "../../backends/vm/sandboxes.ts";
+import { errorText } from "../../lib/error_text.ts";
+import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
+import { oneLine } from "../../lib/one_line.ts";
+
+/** An HTTP answer, whole. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** Longest wait that a server's Retry-After can bring about, milliseconds. */
+const MAX_RETRY_AFTER_MS = 300_000;
+
+/**
+ * What an answer that is no success says. The server has two shapes (measured on 1.1.1): its own
+ * `{"code","message"}`, and FastAPI's `{"detail"}`, a sentence or a list of what does not fit. A proxy
+ * on the way has a third, which may be nothing at all: that is a failure like any other.
+ */
+export function failureOfAnswer({ status, headers, text }: Answer): SandboxError {
+  let body: unknown = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // A proxy's page, or nothing.
+  }
+  const { code: named, message, detail } = objectOrEmpty(body);
+  const code = typeof named === "string" ? oneLine(named, 80) : "";
+  const said = typeof message === "string" ? oneLine(message, 400) : detailOf(detail);
+  const words = said !== "" ? said : code === "" ? oneLine(text, 200) || "no reason given" : "";
+  const sentence = [`the server answered ${status}`, code, words].filter((part) => part !== "");
+  const way = wayOut(status);
+  return new SandboxError(
+    codeOf(status, code),
+    sentence.join(": ") + (way === "" ? "" : `: ${way}`),
+    { retryAfterMs: retryAfter(headers.get("retry-after")) },
+  );
+}
+
+/** What a request that got no whole answer says. Only what never left is `unreachable`. */
+export function failureOfTransport(error: unknown): SandboxError {
+  const text = errorText(error);
+  const unsent = UNSENT.find(([pattern]) => pattern.test(text))?.[1];
+  if (unsent !== undefined) {
+    const message = `${unsent}: check OPENSANDBOX_API, the network, and that the server runs`;
+    return new SandboxError("unreachable", message);
+  }
+  return new SandboxError("unknown_outcome", `connection lost (${oneLine(text, 200)})`);
+}
+
+/** An answer that no Lifecycle API gives. */
+export function malformed(what: string): SandboxError {
+  const message = `the answer is not one of OpenSandbox's Lifecycle API (${what})`;
+  return new SandboxError("unknown_outcome", message);
+}
+
+/** By the server's own code first: the status alone could be a proxy's. */
+function codeOf(status: number, code: string): SandboxErrorCode {
+  const known = CODES.find(([ending]) => code.endsWith(ending));
+  if (known !== undefined) return known[1];
+  if (status === 401) return "unauthorized";
+  if (status === 403) return "forbidden";
+  if (status === 429) return "throttled";
+  if (status === 408 || status >= 500 || status < 400) return "unknown_outcome";
+  return "invalid";
+}
+
+const CODES: readonly (readonly [string, SandboxErrorCode])[] = [
+  ["::POOL_CAPACITY_EXHAUSTED", "pool_full"],
+  ["::POOL_NOT_FOUND", "pool_missing"],
+  ["::POOL_NOT_SUPPORTED", "pool_missing"],
+  ["::UNSUPPORTED_POOL_REF", "pool_missing"],
+  ["::QUOTA_EXCEEDED", "quota"],
+  ["::POD_READY_TIMEOUT", "start_timeout"],
+  ["::POD_FAILED", "start_failed"],
+];
+
+const UNSENT: readonly (readonly [RegExp, string])[] = [
+  [/connection refused/i, "connection refused"],
+  [/dns error|failed to lookup|name or service not known/i, "the host name does not resolve"],
+  [/no route to host|network is unreachable/i, "no route to the server"],
+  [/invalid peer certificate|certificate verify failed/i, "the certificate is not trusted"],
+];
+
+/** What FastAPI finds wrong: `body.metadata: Input should be ...; ...`. What was sent is not repeated. */
+function detailOf(detail: unknown): string {
+  if (typeof detail === "string") return oneLine(detail, 400);
+  if (!Array.isArray(detail)) return "";
+  const faults = detail.filter(isObject).map(({ loc, msg }) => {
+    const where = Array.isArray(loc) ? loc.map(String).join(".") : "";
+    return `${where}: ${String(msg)}`;
+  });
+  return oneLine(faults.join("; "), 400);
+}
+
+/** Seconds to milliseconds; null for none, and for a date, which this server does not send. */
+function retryAfter(text: string | null): number | null {
+  if (text === null || !/^\d{1,9}$/.test(text.trim())) return null;
+  return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
+}
+
+function wayOut(status: number): string {
+  if (status === 401) return "check OPENSANDBOX_API_KEY";
+  if (status >= 300 && status < 400) return "give OPENSANDBOX_API the address that it points to";
+  return "";
+}
