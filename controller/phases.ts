@@ -20,6 +20,9 @@ const PHASES: readonly Phase[] = [
   { name: "clean_up", from: "terminal", to: "cleaned" },
 ];
 
+/** Names of the phases, in the order of the way. */
+export const phaseNames: readonly string[] = PHASES.map(({ name }) => name);
+
 /** A phase that has begun; `endedAt` is null while it lasts. */
 export interface PhaseSpan {
   readonly name: string;
