@@ -7,6 +7,8 @@ import type { Call } from "./backend.ts";
 export interface PodLabel {
   /** Puts it on that Pod, or takes it off; false when there is no such Pod. One try. */
   set(pod: string, on: boolean, call: Call): Promise<boolean>;
+  /** Names of the Pods that have it as leaders of this Lease; never those of another installation. One try. */
+  list(call: Call): Promise<readonly string[]>;
 }
 
 /** Keeps the label where it belongs. */
@@ -19,16 +21,22 @@ export interface LeaderLabel {
   /** Call it while waiting, after a {@link clear} that failed: goes on until it is off, or aborted. Never rejects. */
   clearLater(signal: AbortSignal): Promise<void>;
   /**
-   * Call it while leading. Takes the label off the predecessor's Pod and keeps it on ours until
-   * aborted, then takes it off within 2 s, or leaves that to the next leader. Never rejects.
+   * Call it while leading. Takes the label off the predecessor's Pod and keeps it on ours alone until
+   * aborted, then takes it off within 2 s, or leaves that to the next leader. A former leader's request
+   * may put it on another Pod long after that: it is off again within 5 s in the first minute, and
+   * within 30 s later. Never rejects.
    */
   keep(signal: AbortSignal): Promise<void>;
 }
 
 /** Somebody may take it off by hand. */
 const AGAIN_MS = 30_000;
-/** After a request without an answer that may still take it off. */
+/** After a request without an answer that may still take it off, or put it on elsewhere. */
 const UNSURE_MS = 5_000;
+/** A request of a former leader that comes later than this has been on its way for very long. */
+const WATCHFUL_MS = 60_000;
+/** More Pods than any installation has. */
+const MAX_OTHERS = 16;
 const BACKOFF = { firstMs: 500, maxMs: 15_000 };
 /** For taking it off: the process is about to end. */
 const CLEAR_MS = 2_000;
@@ -51,6 +59,8 @@ export function createLeaderLabel(deps: {
   const { label, pod, clock } = deps;
   const logger = deps.logger.child({ component: "leader" });
   let unsure = false;
+  /** Tries in a row to put it on our Pod that have failed. */
+  let failures = 0;
 
   /** Until the Pod of the dead one is gone, connections would go there, too. */
   const move = async (from: string | null, signal: AbortSignal) => {
@@ -62,6 +72,63 @@ export function createLeaderLabel(deps: {
     deps.guard();
     if (await label.set(from, false, { signal })) {
       logger.info("the leader's label moved", { from, pod });
+    }
+  };
+
+  const keepOn = async (signal: AbortSignal) => {
+    let from = podOfHolder(deps.predecessor());
+    failures = 0;
+    while (!signal.aborted) {
+      let waitMs = AGAIN_MS;
+      try {
+        await move(from, signal);
+        if (unsure) waitMs = UNSURE_MS;
+        unsure = false;
+        from = null;
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) return;
+        failures++;
+        if (failures === 1) {
+          logger.warn("the leader's label is not set: tried again", { pod, error });
+        }
+        waitMs = backoffMs(failures, BACKOFF, deps.random);
+      }
+      await clock.sleep(waitMs, signal).catch(() => {});
+    }
+  };
+
+  /** True when all is as it should be. */
+  const compare = async (signal: AbortSignal): Promise<boolean> => {
+    deps.guard();
+    const labelled = await label.list({ signal });
+    const others = labelled.filter((name) => name !== pod).slice(0, MAX_OTHERS);
+    for (const other of others) await move(other, signal);
+    // A request of a former leader may have taken it off ours just as well.
+    if (others.length === 0 && !labelled.includes(pod)) await move(null, signal);
+    return others.length === 0;
+  };
+
+  const keepAlone = async (signal: AbortSignal) => {
+    let watchfulUntil = clock.monotonic() + WATCHFUL_MS;
+    let told = false;
+    while (!signal.aborted) {
+      const waitMs = clock.monotonic() < watchfulUntil ? UNSURE_MS : AGAIN_MS;
+      await clock.sleep(waitMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      try {
+        if (!await compare(signal)) watchfulUntil = clock.monotonic() + WATCHFUL_MS;
+        told = false;
+      } catch (error) {
+        if (signal.aborted) return;
+        // Where our own cannot be set either, that has been said.
+        if (!told && failures === 0) {
+          logger.warn("other Pods with the leader's label are not looked for: tried again", {
+            error,
+          });
+        }
+        told = true;
+      }
     }
   };
 
@@ -100,26 +167,7 @@ export function createLeaderLabel(deps: {
       }
     },
     async keep(signal) {
-      let from = podOfHolder(deps.predecessor());
-      let failures = 0;
-      while (!signal.aborted) {
-        let waitMs = AGAIN_MS;
-        try {
-          await move(from, signal);
-          if (unsure) waitMs = UNSURE_MS;
-          unsure = false;
-          from = null;
-          failures = 0;
-        } catch (error) {
-          if (signal.aborted) break;
-          failures++;
-          if (failures === 1) {
-            logger.warn("the leader's label is not set: tried again", { pod, error });
-          }
-          waitMs = backoffMs(failures, BACKOFF, deps.random);
-        }
-        await clock.sleep(waitMs, signal).catch(() => {});
-      }
+      await Promise.all([keepOn(signal), keepAlone(signal)]);
       await clear(new AbortController().signal);
     },
   };

@@ -8,8 +8,16 @@ const UUID = "0b7c2c5e-1111-4222-8333-0123456789ab";
 function setup(predecessor: string | null = null) {
   const clock = createFakeClock();
   const labelled = new Set<string>();
-  const pods = new Set(["me", "before"]);
-  const world = { failing: false, hanging: false, leads: true, calls: 0, warnings: [] as string[] };
+  const pods = new Set(["me", "before", "long-ago"]);
+  const world = {
+    failing: false,
+    hanging: false,
+    unlisted: false,
+    leads: true,
+    calls: 0,
+    lists: 0,
+    warnings: [] as string[],
+  };
   const label = createLeaderLabel({
     pod: "me",
     predecessor: () => predecessor,
@@ -35,6 +43,11 @@ function setup(predecessor: string | null = null) {
         if (on) labelled.add(pod);
         else labelled.delete(pod);
         return true;
+      },
+      list() {
+        world.lists++;
+        if (world.failing || world.unlisted) return Promise.reject(new Error("away"));
+        return Promise.resolve([...labelled]);
       },
     },
   });
@@ -173,6 +186,71 @@ Deno.test("keep() looks again soon when a request to take it off may still arriv
   world.calls = 0;
   await clock.advance(29_000);
   assert.equal(world.calls, 0);
+  stop.abort();
+  await running;
+});
+
+Deno.test("keep() takes off what a former leader's request puts on another Pod, as often as it comes", async () => {
+  const { clock, labelled, label } = setup(`before_${UUID}`);
+  const stop = new AbortController();
+  const running = label.keep(stop.signal);
+  await clock.advance(0);
+  for (const late of ["before", "long-ago", "before"]) {
+    labelled.add(late);
+    await clock.advance(5_000);
+    assert.deepEqual([...labelled], ["me"]);
+  }
+  // The minute begins anew with each.
+  await clock.advance(50_000);
+  labelled.add("long-ago");
+  await clock.advance(5_000);
+  assert.deepEqual([...labelled], ["me"]);
+  await clock.advance(120_000);
+  labelled.add("long-ago");
+  await clock.advance(30_000);
+  assert.deepEqual([...labelled], ["me"]);
+  stop.abort();
+  await running;
+  assert.equal(clock.pending, 0);
+});
+
+Deno.test("keep() puts back soon what a former leader's request takes off our Pod", async () => {
+  const { clock, labelled, label } = setup();
+  const stop = new AbortController();
+  const running = label.keep(stop.signal);
+  await clock.advance(1_000);
+  labelled.delete("me");
+  await clock.advance(5_000);
+  assert.deepEqual([...labelled], ["me"]);
+  stop.abort();
+  await running;
+});
+
+Deno.test("keep() looks for other Pods each 5 s for a minute, each 30 s later, and never without the lead", async () => {
+  const { clock, labelled, world, label } = setup();
+  const stop = new AbortController();
+  const running = label.keep(stop.signal);
+  await clock.advance(60_000);
+  assert.equal(world.lists, 12);
+  await clock.advance(300_000);
+  assert.equal(world.lists, 22);
+  world.leads = false;
+  world.calls = 0;
+  labelled.add("before");
+  await clock.advance(60_000);
+  assert.deepEqual([world.lists, world.calls], [22, 0]);
+  stop.abort();
+  await running;
+});
+
+Deno.test("keep() keeps the label on our Pod, and warns once, where Pods cannot be listed", async () => {
+  const { clock, labelled, world, label } = setup();
+  world.unlisted = true;
+  const stop = new AbortController();
+  const running = label.keep(stop.signal);
+  await clock.advance(120_000);
+  assert.deepEqual([...labelled], ["me"]);
+  assert.equal(world.warnings.length, 1);
   stop.abort();
   await running;
 });

@@ -75,6 +75,7 @@ export async function openCluster(
           label: createPodLabel(renewing ?? kubernetes, {
             namespace: ownNamespace,
             key: `${config.metadataPrefix}/leader`,
+            lease: `${config.namespace}/${LEASE}`,
           }),
           pod: config.hostname,
           predecessor: () => elector?.predecessor() ?? null,

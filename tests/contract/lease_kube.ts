@@ -120,13 +120,15 @@ Deno.test("lease at a real API server: what the server refuses is told apart, wi
   assert.match(error.message, /^Create Lease "gitea-actions\/dynamic-runner-scheduler": .*422/);
 });
 
-Deno.test("label of a Pod at a real API server: set() puts it on, takes it off, and tells a missing Pod", async () => {
+Deno.test("label of a Pod at a real API server: set() puts it on, list() tells of it, set() takes it off and tells a missing Pod", async () => {
   assert.ok(world !== undefined);
   const { peers: { kube }, kubeconfig } = world;
   const { namespace } = LEASE;
   const access = { kind: "kubeconfig", path: kubeconfig } as const;
   await using client = await createKubernetes(access, { clock: systemClock });
-  const label = createPodLabel(client, { namespace, key: "ci.ddupan.top/leader" });
+  const place = { namespace, key: "ci.ddupan.top/leader" };
+  const label = createPodLabel(client, { ...place, lease: `${namespace}/ours` });
+  const other = createPodLabel(client, { ...place, lease: `${namespace}/of-another` });
   await kube.kubectl(["create"], {
     stdin: JSON.stringify({
       apiVersion: "v1",
@@ -154,10 +156,13 @@ Deno.test("label of a Pod at a real API server: set() puts it on, takes it off, 
   for (const _ of [1, 2]) {
     assert.equal(await label.set("controller-0", true, call), true);
     assert.deepEqual(await labels(), { app: "x", "ci.ddupan.top/leader": "true" });
+    assert.deepEqual(await label.list(call), ["controller-0"]);
+    assert.deepEqual(await other.list(call), []);
   }
   for (const _ of [1, 2]) {
     assert.equal(await label.set("controller-0", false, call), true);
     assert.deepEqual(await labels(), { app: "x" });
+    assert.deepEqual(await label.list(call), []);
   }
   assert.equal(await label.set("controller-1", true, call), false);
 });

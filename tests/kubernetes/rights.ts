@@ -33,7 +33,7 @@ const EXPECTED = [
   {
     user: CONTROLLER,
     namespace: NAMESPACE.controller,
-    rights: [ENTRIES, "pods [] [patch]"],
+    rights: [ENTRIES, "pods [] [list patch]"],
   },
   { user: CONTROLLER, namespace: "default", rights: [ENTRIES] },
   { user: EXECUTOR, namespace: NAMESPACE.executors, rights: [] },
