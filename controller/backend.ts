@@ -75,6 +75,11 @@ export interface Backend {
   markTerminal(executor: Pick<Executor, "name" | "uid">, call: Call): Promise<void>;
   /** Every object with our labels, also those that cannot be read: the caller judges them. */
   list(call: Call): Promise<Executor[]>;
+  /**
+   * Names of what else is where our executors live, without our labels. Absent where a backend's place
+   * cannot have anything else.
+   */
+  others?(call: Call): Promise<readonly string[]>;
   /** Changes from now on; ends when the signal aborts. Lost events are made good by {@link list}. */
   watch(call: Call): AsyncIterable<ExecutorChange>;
   /** Deletes exactly this one (UID precondition) and its identity entry. Absent is success. */

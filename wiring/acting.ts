@@ -35,7 +35,7 @@ export interface Acting extends AsyncDisposable {
   readonly statistics: PhaseStatistics;
   readonly operating: Operating;
   /** As they are: what is done through them is guarded elsewhere. */
-  readonly backends: readonly Pick<Backend, "name" | "list">[];
+  readonly backends: readonly Pick<Backend, "name" | "list" | "others">[];
   /**
    * Takes over, then works until aborted; resolves when fetches in flight are stored and, in the
    * embedded profile, executors have ended. Nothing but such a store is done after the lead was lost.

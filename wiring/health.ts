@@ -2,6 +2,7 @@ import type { Backend } from "../controller/backend.ts";
 import type { Engine } from "../controller/engine.ts";
 import { judgeVersion } from "../controller/known_versions.ts";
 import type { HealthView } from "../controller/operating_views.ts";
+import { checkBackend } from "../controller/backend_check.ts";
 import { createSelfTests, type SelfTest } from "../controller/self_tests.ts";
 import { isObject } from "../lib/json_object.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -24,7 +25,7 @@ export function createHealthChecks(deps: {
   readonly clock: Clock;
   readonly acting?: {
     readonly engine: Pick<Engine, "strangers">;
-    readonly backends: readonly Pick<Backend, "name" | "list">[];
+    readonly backends: readonly Pick<Backend, "name" | "list" | "others">[];
   };
 }): HealthChecks {
   const { connections, giteaUrl, clock, acting } = deps;
@@ -58,7 +59,7 @@ export function createHealthChecks(deps: {
     { name: "identity", run: () => Promise.try(() => checkIdentity(connections.svids, clock)) },
     ...(acting?.backends ?? []).map((backend): SelfTest => ({
       name: backend.name,
-      run: (signal) => checkBackend(backend, acting?.engine, signal),
+      run: (signal) => checkBackend(backend, acting?.engine.strangers(backend.name) ?? [], signal),
     })),
   ], { clock });
   return {
@@ -110,21 +111,4 @@ function checkIdentity(svids: Connections["svids"], clock: Clock): string {
   const left = Math.round((svid.expiresAt - clock.now()) / 1_000);
   if (left <= 0) throw new Error("Look at the Workload API: the SVID has expired");
   return `${svid.spiffeId}, valid for ${left} s`;
-}
-
-async function checkBackend(
-  backend: Pick<Backend, "name" | "list">,
-  engine: Pick<Engine, "strangers"> | undefined,
-  signal: AbortSignal,
-): Promise<string> {
-  const executors = await backend.list({ signal });
-  const strangers = engine?.strangers(backend.name) ?? [];
-  if (strangers.length > 0) {
-    const names = strangers.slice(0, 3).map(({ executor }) => executor.name).join(", ");
-    throw new Error(
-      `Look at the page Executors: ${strangers.length} are unknown or foreign (${names}); ` +
-        "the place of our executors is for us alone",
-    );
-  }
-  return `lists ${executors.length} executors, all of them accounted for`;
 }

@@ -207,6 +207,13 @@ export function createPodBackend(options: PodBackendOptions): Backend {
         return pods.map(seen);
       });
     },
+    others(options) {
+      return call("List what else is in the namespace", options, async () => {
+        const pods = await cluster.listPods({}, options);
+        return pods.filter(({ labels }) => labels[keys.labels.runner] !== "true")
+          .map(({ name }) => name);
+      });
+    },
     async *watch(options) {
       const known = new Map<string, string>();
       for await (const change of cluster.watchPods(ours, options)) {

@@ -30,6 +30,17 @@ Deno.test("list() deletes our entries whose Pods are gone, and nobody else's", a
   assert.deepEqual(messages().filter((message) => message === deleted).length, 2);
 });
 
+Deno.test("others() names Pods without our label, and none of an instance", async () => {
+  const { cluster, backend } = setupPodBackend();
+  await backend.create(SPEC, call);
+  assert.deepEqual(await backend.others?.(call), []);
+  const labels = { app: "web", [`${PREFIX}/runner`]: "false" };
+  cluster.put({ metadata: { name: "web-0", labels }, spec: { containers: [] } });
+  assert.deepEqual(await backend.others?.(call), ["web-0"]);
+  cluster.faults.failing.set("listPods", new ClusterError("unknown_outcome", "away"));
+  await assert.rejects(async () => await backend.others?.(call), BackendError);
+});
+
 Deno.test("list() keeps the entry of a Pod that has lost our label", async () => {
   const { cluster, backend, bound } = setupPodBackend();
   await bound();
