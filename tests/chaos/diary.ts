@@ -12,6 +12,8 @@ export interface Entry {
   readonly number: number;
   readonly jobs: number;
   readonly faults: number;
+  /** Controllers that ended by themselves; older diaries do not tell. */
+  readonly restarts?: number;
   readonly complaints: readonly string[];
   /** How many jobs ended in which way. */
   readonly ends: Readonly<Record<string, number>>;

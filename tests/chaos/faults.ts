@@ -16,6 +16,8 @@ export interface Happened {
   readonly to: number;
   /** A task that was on its way to the controller meanwhile may be lost for it. */
   readonly losesHandOuts: boolean;
+  /** A controller that started meanwhile may have ended at once: see {@link Fault.endsStarts}. */
+  readonly endsStarts: boolean;
   /** Assignments whose executor it has killed. */
   readonly killed: readonly string[];
   /** For people. */
@@ -27,6 +29,8 @@ export interface Fault {
   readonly name: string;
   readonly lanes: readonly Lane[];
   readonly losesHandOuts?: true;
+  /** A controller that starts meanwhile ends at once, as one with a wrong registration must. */
+  readonly endsStarts?: true;
   /** So many times as likely as others; 1 by default. */
   readonly weight?: number;
   run(world: World, dose: Dose): Promise<Done>;
@@ -194,7 +198,7 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   switched("forge answers every second call with an error", "internalEverySecond"),
-  switched("forge knows no runner", "unauthenticated"),
+  { ...switched("forge knows no runner", "unauthenticated"), endsStarts: true },
   switched("forge answers with a web page", "html"),
   switched("version of the forge does not move", "versionFrozen"),
   counted("forge throttles", "throttled"),

@@ -5,6 +5,7 @@ import { REASON } from "../faults/oracle.ts";
 import type { Happened } from "./faults.ts";
 import type { OutsideFiles } from "./outside.ts";
 import type { JobPlan } from "./schedule.ts";
+import type { Exit } from "./supervisor.ts";
 import type { World } from "./world.ts";
 
 /** One job of a round. */
@@ -40,6 +41,10 @@ export async function isForgotten(
     losesHandOuts && handedAt > from - HAND_OUT_MS && handedAt < to + HAND_OUT_MS;
   if (!happened.some(inReach)) return false;
   if ((await job.files.lines()).length > 0) return false;
+  // A controller that is being started again may know of it all the same.
+  const { ready } = await world.get<{ ready: boolean }>("/api/v1/status")
+    .catch(() => ({ ready: false }));
+  if (!ready) return false;
   const id = assignmentOf(world, job);
   const known = await world.get(`/api/v1/assignments/${id}`).then(() => true, () => false);
   return !known;
@@ -106,6 +111,24 @@ export async function judgeJob(
   if (!saysWhy) throw bad("no row says why");
   return { kind: "failure", planned: false };
 }
+
+/**
+ * What is wrong with a controller that ended by itself; nothing when it was starting while the forge
+ * did not know its runner, and said so: a wrong registration fails a start at once.
+ */
+export function judgeExit(exit: Exit, happened: readonly Happened[]): readonly string[] {
+  const { code, from, to, ready, lastLines } = exit;
+  const explained = !ready && code === WRONG_REGISTRATION.code &&
+    lastLines.some((line) => WRONG_REGISTRATION.says.test(line)) &&
+    happened.some((fault) => fault.endsStarts && fault.from <= to && fault.to >= from);
+  if (explained) return [];
+  const when = ready ? "after it had recovered" : "before it had recovered";
+  return [
+    [`the controller ended by itself, ${when}, with exit code ${code}`, ...lastLines].join("\n  "),
+  ];
+}
+
+const WRONG_REGISTRATION = { code: 1, says: /unregistered runner/ };
 
 /** Waits until nothing is left of any job; resolves to the seconds that took. */
 export async function nothingLeft(world: World): Promise<number> {

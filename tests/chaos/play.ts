@@ -1,7 +1,14 @@
 import { systemClock } from "../../lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Fault, Happened } from "./faults.ts";
-import { isForgotten, judgeJob, nothingLeft, type PlayedJob, type Verdict } from "./oracle.ts";
+import {
+  isForgotten,
+  judgeExit,
+  judgeJob,
+  nothingLeft,
+  type PlayedJob,
+  type Verdict,
+} from "./oracle.ts";
 import type { Lane, PlannedFault, Round } from "./schedule.ts";
 import type { World } from "./world.ts";
 
@@ -11,6 +18,8 @@ export interface Played {
   /** What is not as it should be; empty for a good round. */
   readonly complaints: readonly string[];
   readonly happened: readonly Happened[];
+  /** How many controllers ended by themselves and were started again. */
+  readonly restarts: number;
   /** When each job ended, `performance.now()`. */
   readonly endedAt: readonly number[];
   /** From the first job queued to the last one ended, and until nothing was left. */
@@ -80,16 +89,19 @@ export async function playRound(
     );
   }
   if (world.pods !== null) complaints.push(...await world.pods.complaints());
+  const exits = world.takeExits();
+  complaints.push(...exits.flatMap((exit) => judgeExit(exit, happened)));
   complaints.push(...world.watch.complaints.map((who) => `${who} without a reason`));
   const endedAt = jobs.flatMap(({ id }) => world.forge.seen(id).endedAt ?? []);
-  return { verdicts, complaints, happened, endedAt, seconds, cleanSeconds };
+  const restarts = exits.length;
+  return { verdicts, complaints, happened, restarts, endedAt, seconds, cleanSeconds };
 }
 
 async function runFault(world: World, fault: Fault, plan: PlannedFault): Promise<Happened> {
   const from = performance.now();
   const { note, killed = [] } = await turns.run(fault, () => fault.run(world, plan.dose));
-  const { name, losesHandOuts = false } = fault;
-  return { name, from, to: performance.now(), losesHandOuts, killed, note };
+  const { name, losesHandOuts = false, endsStarts = false } = fault;
+  return { name, from, to: performance.now(), losesHandOuts, endsStarts, killed, note };
 }
 
 /** Who replaces the controller, or the API server, must not do so twice at once. */

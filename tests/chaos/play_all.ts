@@ -2,6 +2,7 @@ import type { Report } from "../e2e/report.ts";
 import type { Diary } from "./diary.ts";
 import { type Fault, faultsOf, weighedNames } from "./faults.ts";
 import { compareQuarters } from "./memory.ts";
+import { judgeExit } from "./oracle.ts";
 import { type Played, playRound } from "./play.ts";
 import { jobsOfRound, type Lane, planRound, type Round } from "./schedule.ts";
 import { type LocalLane, openWorld, type World } from "./world.ts";
@@ -35,11 +36,12 @@ export type Interrupted = Set<() => Promise<void>>;
 export async function playChaos(diary: Diary, options: ChaosOptions): Promise<boolean> {
   const { round } = options;
   if (round !== undefined) {
-    return await playLane(diary, { ...options, ...local(round.lane), numbers: [round.number] });
+    const { lane, number } = round;
+    return await playLane(diary, { ...options, ...local(lane, options), numbers: [number] });
   }
   const play = (lane: LocalLane) => {
     const numbers = roundsOf(lane, diary.plan.jobs * SHARES[lane]);
-    return playLane(diary, { ...options, ...local(lane), numbers });
+    return playLane(diary, { ...options, ...local(lane, options), numbers });
   };
   // Two at a time: much of a round is waiting for what has been killed.
   const [steady, others] = await Promise.all([
@@ -49,8 +51,11 @@ export async function playChaos(diary: Diary, options: ChaosOptions): Promise<bo
   return steady && others;
 }
 
-function local(lane: LocalLane): Pick<LaneOptions, "lane" | "faults" | "open"> {
-  return { lane, faults: faultsOf(lane), open: () => openWorld(lane) };
+function local(
+  lane: LocalLane,
+  { report }: Pick<ChaosOptions, "report">,
+): Pick<LaneOptions, "lane" | "faults" | "open"> {
+  return { lane, faults: faultsOf(lane), open: () => openWorld(lane, report.say) };
 }
 
 /** The sums of a diary in one line. */
@@ -60,7 +65,8 @@ export function sumsOf({ entries }: Diary): string {
   const about = (word: string) =>
     sum(({ complaints }) => complaints.filter((text) => text.includes(word)).length);
   return `${sum(({ jobs }) => jobs)} jobs, ${sum(({ faults }) => faults)} faults: ` +
-    `${about("lost:")} lost, ${about("doubled:")} doubled, ${about("Leaked:")} leaked`;
+    `${about("lost:")} lost, ${about("doubled:")} doubled, ${about("Leaked:")} leaked, ` +
+    `${sum(({ restarts }) => restarts ?? 0)} restarts`;
 }
 
 /** Numbers of the rounds that bring at least so many jobs. */
@@ -142,12 +148,13 @@ async function playOne(
     ends[how] = (ends[how] ?? 0) + 1;
   }
   const { lane, number } = round;
-  const { complaints } = played;
+  const { complaints, restarts } = played;
   await diary.ends({
     lane,
     number,
     jobs: round.jobs.length,
     faults: played.happened.length,
+    restarts,
     complaints,
     ends,
   });
@@ -156,7 +163,8 @@ async function playOne(
     throw new Error([...complaints.slice(0, 12), ...more, faultsOfRound(played)].join("\n"));
   }
   const ways = Object.entries(ends).map(([how, count]) => `${count} ${how}`).join(", ");
-  return `${round.jobs.length} jobs, ${played.happened.length} faults: ${ways}; ` +
+  const again = restarts === 0 ? "" : `, ${restarts} restarts`;
+  return `${round.jobs.length} jobs, ${played.happened.length} faults${again}: ${ways}; ` +
     `ended after ${played.seconds.toFixed(1)} s, nothing left ${
       played.cleanSeconds.toFixed(1)
     } s later`;
@@ -179,6 +187,8 @@ function checkMemory(world: World, marks: readonly number[]): string {
 
 async function checkEnd(world: World): Promise<string> {
   const code = await world.end();
+  const exits = world.takeExits().flatMap((exit) => judgeExit(exit, []));
+  if (exits.length > 0) throw new Error(exits.join("\n"));
   if (code !== 0) throw new Error(`It ended with exit code ${code}`);
   const left = await world.place.processes();
   if (left.length > 0) {

@@ -1,11 +1,10 @@
 import { findRunner } from "../../embedded/executor_image.ts";
+import { systemClock } from "../../lib/clock.ts";
 import {
   type ControllerPlace,
-  type ControllerProcess,
   createControllerPlace,
   startController,
 } from "../support/controller_process.ts";
-import { eventually } from "../support/eventually.ts";
 import { type CutProxy, startCutProxy } from "./cut_proxy.ts";
 import { type ExecutorHost, startExecutorHost } from "./executor_host.ts";
 import { type Done, type Fault, faultsOf } from "./faults.ts";
@@ -14,6 +13,7 @@ import { natsPort, type NatsView, openNatsView } from "./nats_view.ts";
 import { openOutside, type Outside } from "./outside.ts";
 import type { Random } from "./random.ts";
 import type { Lane } from "./schedule.ts";
+import { createSupervisor, type Exit } from "./supervisor.ts";
 import { startWatch, type Watch } from "./watch.ts";
 
 /** Lanes that need nothing but this machine. */
@@ -60,6 +60,8 @@ export interface World extends AsyncDisposable {
   get<T>(path: string): Promise<T>;
   /** SIGKILL to the controller alone, and another one in its place that has recovered. */
   replaceController(): Promise<void>;
+  /** Controllers that ended by themselves since the last call; each was started again. */
+  takeExits(): readonly Exit[];
   /** Ends the controller by SIGTERM; resolves to its exit code. */
   end(): Promise<number>;
   /** Everything that its controllers have printed. */
@@ -67,13 +69,12 @@ export interface World extends AsyncDisposable {
 }
 
 const CAPACITY: Readonly<Record<LocalLane, number>> = { steady: 12, killed: 12, real: 4 };
-const READY_MS = 60_000;
 /** As `deno task start` does. */
 const HEAP = "--v8-flags=--max-semi-space-size=2,--optimize-for-size";
 const PRODUCT = "tests/chaos/product.ts";
 
-/** Opens a {@link World} whose controller has recovered. */
-export async function openWorld(lane: LocalLane): Promise<World> {
+/** Opens a {@link World} whose controller has recovered; `say` prints a line. */
+export async function openWorld(lane: LocalLane, say: (line: string) => void): Promise<World> {
   await using stack = new AsyncDisposableStack();
   const runner = await findRunner(Deno.env.get("PATH") ?? "");
   const folder = await Deno.makeTempDir({ prefix: "gdr-chaos-" });
@@ -87,61 +88,40 @@ export async function openWorld(lane: LocalLane): Promise<World> {
     natsProxy: stack.use(startCutProxy(() => natsPort(place.stateDir))),
   };
 
-  let controller: ControllerProcess | undefined;
-  let url = "";
-  let earlier = "";
-  const get = async <T>(path: string): Promise<T> => {
-    const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(5_000) });
-    const body = await response.text();
-    if (!response.ok) throw new Error(`Get "${path}": ${response.status} ${body.slice(0, 200)}`);
-    return JSON.parse(body) as T;
-  };
-  const log = async () => earlier + (controller === undefined ? "" : await controller.text());
-  const start = async () => {
-    const started = await startController({
-      stateDir: place.stateDir,
-      command: ["run", "-A", HEAP].concat(
-        light === null ? ["main.ts"] : [
-          PRODUCT,
-          `--executors=${light.host.url}`,
-          `--nats=nats://127.0.0.1:${light.natsProxy.port}`,
-        ],
-      ),
-      env: {
-        PROFILE: "embedded",
-        GITEA_URL: forge.proxy.url,
-        GITEA_RUNNER_UUID: forge.uuid,
-        GITEA_RUNNER_TOKEN: forge.token,
-        POD_CAPACITY: String(CAPACITY[lane]),
-        VM_CAPACITY: "0",
-        LOG_FORMAT: "json",
-        ...lane === "real" && runner !== null ? { CI_RUNNER_BIN: runner } : {},
-      },
-    });
-    controller = started;
-    url = await started.url();
-    await eventually(async () => (await get<{ ready: boolean }>("/api/v1/status")).ready, {
-      what: "the controller to have recovered",
-      timeoutMs: READY_MS,
-      everyMs: 50,
-    });
-  };
-  const kill = async () => {
-    const killed = controller;
-    controller = undefined;
-    url = "";
-    if (killed === undefined) return;
-    await killed[Symbol.asyncDispose]();
-    earlier += await killed.text();
-  };
-  stack.defer(kill);
+  const controller = stack.use(createSupervisor({
+    clock: systemClock,
+    say,
+    start: () =>
+      startController({
+        stateDir: place.stateDir,
+        command: ["run", "-A", HEAP].concat(
+          light === null ? ["main.ts"] : [
+            PRODUCT,
+            `--executors=${light.host.url}`,
+            `--nats=nats://127.0.0.1:${light.natsProxy.port}`,
+          ],
+        ),
+        env: {
+          PROFILE: "embedded",
+          GITEA_URL: forge.proxy.url,
+          GITEA_RUNNER_UUID: forge.uuid,
+          GITEA_RUNNER_TOKEN: forge.token,
+          POD_CAPACITY: String(CAPACITY[lane]),
+          VM_CAPACITY: "0",
+          LOG_FORMAT: "json",
+          ...lane === "real" && runner !== null ? { CI_RUNNER_BIN: runner } : {},
+        },
+      }),
+    isReady: async (url) => (await getJson<{ ready: boolean }>(`${url}/api/v1/status`)).ready,
+  }));
   try {
-    await start();
+    await controller.replace();
   } catch (error) {
-    const tail = (await log()).trimEnd().split("\n").slice(-15).join("\n");
+    const tail = (await controller.log()).trimEnd().split("\n").slice(-15).join("\n");
     throw new Error(`${error instanceof Error ? error.message : error}\n${tail}`, { cause: error });
   }
-  const pid = () => controller?.pid ?? null;
+  const get = <T>(path: string) => getJson<T>(`${controller.url}${path}`);
+  const pid = () => controller.pid;
   const watch = stack.use(startWatch({ get, pid }));
   const nats = stack.use(openNatsView(place.stateDir));
   const owned = stack.move();
@@ -157,15 +137,18 @@ export async function openWorld(lane: LocalLane): Promise<World> {
     nats,
     pid,
     get,
-    async replaceController() {
-      await kill();
-      await start();
-    },
-    async end() {
-      const code = await controller?.end("SIGTERM", { ms: 20_000 });
-      return code ?? -1;
-    },
-    log,
+    replaceController: controller.replace,
+    takeExits: controller.takeExits,
+    end: controller.end,
+    log: controller.log,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** JSON from a controller's pages. Rejects when it does not answer within 5 s, or with an error. */
+export async function getJson<T>(url: string): Promise<T> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
+  const body = await response.text();
+  if (!response.ok) throw new Error(`Get "${url}": ${response.status} ${body.slice(0, 200)}`);
+  return JSON.parse(body) as T;
 }

@@ -4,14 +4,11 @@ import { faultsOf } from "../chaos/faults.ts";
 import { openForge } from "../chaos/forge.ts";
 import type { Outside } from "../chaos/outside.ts";
 import { startWatch } from "../chaos/watch.ts";
-import type { World } from "../chaos/world.ts";
+import { createSupervisor } from "../chaos/supervisor.ts";
+import { getJson, type World } from "../chaos/world.ts";
 import { bundleProgram } from "../../clients/esbuild/program.ts";
-import {
-  type ControllerProcess,
-  createControllerPlace,
-  startController,
-} from "../support/controller_process.ts";
-import { eventually } from "../support/eventually.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { createControllerPlace, startController } from "../support/controller_process.ts";
 import { type ChaosExecutors, createChaosExecutors } from "./chaos_executors.ts";
 import { POD_FAULTS } from "./chaos_faults.ts";
 import { EXECUTOR_IMAGE, PORT } from "./cluster.ts";
@@ -27,8 +24,6 @@ export interface ChaosGround {
 }
 
 const CAPACITY = 10;
-/** Another one leads at most 15 s after the last renewal of the one that was killed. */
-const READY_MS = 60_000;
 const LOST = 3;
 const HEAP = "--v8-flags=--max-semi-space-size=2,--optimize-for-size";
 const IMAGE = "chaos-gate:1";
@@ -86,64 +81,28 @@ export async function openPodWorld(stage: Stage): Promise<World> {
     LOG_FORMAT: "json",
   };
 
-  let controller: ControllerProcess | undefined;
-  let url = "";
-  let earlier = "";
-  let turn: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = turn.then(work, work);
-    turn = mine.catch(() => {});
-    return mine;
-  };
-  const get = async <T>(path: string): Promise<T> => {
-    const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(5_000) });
-    const body = await response.text();
-    if (!response.ok) throw new Error(`Get "${path}": ${response.status} ${body.slice(0, 200)}`);
-    return JSON.parse(body) as T;
-  };
-  const log = async () => earlier + (controller === undefined ? "" : await controller.text());
-  const kill = async () => {
-    const killed = controller;
-    controller = undefined;
-    url = "";
-    if (killed === undefined) return;
-    await killed[Symbol.asyncDispose]();
-    earlier += await killed.text();
-  };
-  const start = async () => {
-    const started = await startController({
-      stateDir: place.stateDir,
-      command: ["run", "-A", HEAP, "main.ts"],
-      env,
-    });
-    controller = started;
-    url = await started.url();
-    // As a Deployment does with one that has lost the lead.
-    started.exited.then((code) =>
-      inTurn(async () => {
-        if (controller !== started || code !== LOST) return;
-        report.say("        the controller has lost the lead, and another one is started");
-        await kill();
-        await start();
-      })
-    ).catch((error) => report.say(`        start another controller: ${error}`));
-    await eventually(async () => (await get<{ ready: boolean }>("/api/v1/status")).ready, {
-      what: "the controller to have recovered",
-      timeoutMs: READY_MS,
-      everyMs: 50,
-    });
-  };
-  stack.defer(() => inTurn(kill));
+  const controller = stack.use(createSupervisor({
+    clock: systemClock,
+    say: report.say,
+    start: () =>
+      startController({
+        stateDir: place.stateDir,
+        command: ["run", "-A", HEAP, "main.ts"],
+        env,
+      }),
+    isReady: async (url) => (await getJson<{ ready: boolean }>(`${url}/api/v1/status`)).ready,
+  }));
   try {
-    await inTurn(start);
+    await controller.replace();
   } catch (error) {
-    const tail = (await log()).trimEnd().split("\n").slice(-15).join("\n");
+    const tail = (await controller.log()).trimEnd().split("\n").slice(-15).join("\n");
     throw new Error(`${error instanceof Error ? error.message : error}\n${tail}`, { cause: error });
   }
+  const get = <T>(path: string) => getJson<T>(`${controller.url}${path}`);
   const instance = await instanceOf(forge.uuid, installation.executors);
   const executors = createChaosExecutors(stage, instance);
   const ground: ChaosGround = { stage, proxy, executors };
-  const pid = () => controller?.pid ?? null;
+  const pid = () => controller.pid;
   const watch = stack.use(startWatch({ get, pid }));
   const nats = stack.use(openNatsView(place.stateDir));
   if (natsPort(place.stateDir) === null) throw new Error("Open the world: nats-server has no port");
@@ -167,13 +126,11 @@ export async function openPodWorld(stage: Stage): Promise<World> {
     nats,
     pid,
     get,
-    replaceController: () =>
-      inTurn(async () => {
-        await kill();
-        await start();
-      }),
-    end: () => inTurn(async () => await controller?.end("SIGTERM", { ms: 20_000 }) ?? -1),
-    log,
+    replaceController: controller.replace,
+    // One that has lost the lead ends by design, whatever kept it from renewing its Lease.
+    takeExits: () => controller.takeExits().filter(({ code }) => code !== LOST),
+    end: controller.end,
+    log: controller.log,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
