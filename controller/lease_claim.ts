@@ -84,11 +84,15 @@ export function createLeaseClaim(deps: {
   const { store, clock, self, times } = deps;
   const requestMs = Math.max(times.renewDeadlineMs / 2, 1_000);
   let observed: Observed | null = null;
+  /** Since when another's Lease is seen to be deleted, monotonic; null while it is there. */
   let vanishedAt: number | null = null;
   let heldUntil = -Infinity;
   let doubted = false;
+  /** Counts doubts, so that a write clears only those that came before it. */
   let doubts = 0;
+  /** The last doubt was a deletion: the next try begins by putting the Lease back. */
   let gone = false;
+  /** Something was sent, so that our name may stand there although no answer has said so. */
   let written = false;
   let predecessor: string | null = null;
 
@@ -136,7 +140,7 @@ export function createLeaseClaim(deps: {
     if (doubts === doubtsBefore) doubted = false;
   };
 
-  /** The Lease is gone. */
+  /** There is no Lease: it is made, unless somebody who held it may not know yet that it was deleted. */
   const makeAnew = async (signal: AbortSignal): Promise<Attempt> => {
     const last = observed?.lease.record ?? null;
     const others = last !== null && last.holder !== "" && last.holder !== self;
@@ -150,6 +154,7 @@ export function createLeaseClaim(deps: {
     return { kind: "held" };
   };
 
+  /** Reads what stands there, and takes it over or renews it if the rules allow. */
   const look = async (signal: AbortSignal): Promise<Attempt> => {
     const before = observed?.lease.record ?? null;
     const current = await bounded((call) => store.read(call), signal);
@@ -182,6 +187,7 @@ export function createLeaseClaim(deps: {
     }
   };
 
+  /** client-go's fast path: writes over what was seen last without a read. False: look first. */
   const renewAtOnce = async (signal: AbortSignal): Promise<boolean> => {
     if (observed === null) return false;
     const { record, version } = observed.lease;

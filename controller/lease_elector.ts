@@ -76,6 +76,7 @@ export function createLeaseElector(
 
   const sure = () => leading && !claim.doubted() && clock.monotonic() < claim.heldUntil();
 
+  /** Rings `bell` at each state of the Lease that `concerns` the caller, until disposed. */
   const follow = (bell: Bell, signal: AbortSignal, concerns: (lease?: StoredLease) => boolean) => {
     const closing = new AbortController();
     store.watch((lease) => {
@@ -157,6 +158,7 @@ export function createLeaseElector(
     async hold(signal) {
       const bell = createBell(clock);
       using _hints = follow(bell, signal, (lease) => {
+        // Our own renewals are heard, too; of those only one whose duration somebody has edited matters.
         if (lease?.record.holder === self) {
           return lease.record.durationSeconds !== times.leaseMs / 1_000;
         }

@@ -11,7 +11,7 @@ import { createLeaseElector, type LeaseElector } from "../controller/lease_elect
 import { instanceOf } from "../controller/model/ids.ts";
 import type { ClusterParts, PartsContext } from "./parts.ts";
 
-/** SPEC 13. */
+/** Name of the Lease, which others may contend for, too; `deploy/kubernetes/rbac.yaml` names it as well. */
 const LEASE = "dynamic-runner-scheduler";
 /** A recovery, the watch and the look at everything list at their own times: together once a second. */
 const LIST_SPACING_MS = 1_000;
@@ -28,6 +28,7 @@ export async function openCluster(
 ): Promise<ClusterParts> {
   const { clock, logger, random, stack, sources, recorder } = context;
   const deps = { clock, logger, random, recorder };
+  // The client is made before anybody leads, the leader's guard with the lead: until then no change passes.
   let mayAct = (): void => {
     throw new Error("Change the cluster: this process does not lead yet");
   };
@@ -41,7 +42,8 @@ export async function openCluster(
   });
   const elected = config.leaderElection === "kubernetes";
   const ownNamespace = elected ? await namespaceOf(access) : null;
-  // No burst of other calls may hold up the renewal of the lease.
+  // No burst of other calls may hold up the renewal of the lease. It has no `before`: who contends, or
+  // takes its label off, does not lead.
   const renewing = elected ? stack.use(await createKubernetes(access, deps)) : null;
   // Without Pods the lease alone tells how the server does.
   const speaking = settings === null && renewing !== null ? renewing : kubernetes;

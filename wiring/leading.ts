@@ -15,22 +15,37 @@ export class LeadershipLost extends Error {
   }
 }
 
-/** The right to act, and its end. */
+/**
+ * The right to act, and its two ends: `lost` (another leads, or may: act no more, not even to clean up)
+ * and `resigned` (still ours: stop in order, then give it back).
+ */
 export interface Leading {
   readonly leadership: Leadership;
   /** Aborts with {@link LeadershipLost} when it is over; nothing may be done after that. */
   readonly lost: AbortSignal;
-  /** Throws while this process may not act. */
+  /**
+   * Throws while this process may not act: after {@link fence}, and whenever the Lease or key is not surely
+   * held at this moment. It is the one that all guarded ports and clients ask.
+   */
   guard(): void;
-  /** Tells that another leads. */
+  /**
+   * Says that another leads, whoever has found it out: the elector, a record with a newer epoch, a bucket
+   * that is gone. Aborts `lost`, and tells `onLost` of the surroundings; only the first call counts.
+   */
   fence(detail: string): void;
   /** Aborts when this process is to give the lead away in order, with {@link LeadershipLost}. */
   readonly resigned: AbortSignal;
-  /** Gives it away: what acts is stopped as for a clean stop, then another replica may lead. */
+  /**
+   * Gives it away: what acts is stopped as for a clean stop, then another replica may lead. `onLost` is told
+   * here, too, so that the end of the process is bounded in both cases.
+   */
   resign(detail: string): void;
 }
 
-/** Who decides about the lead, by configuration: a Lease, or a key beside the records. */
+/**
+ * Who decides about the lead, by configuration: a Lease, or a key beside the records. Contends for nothing
+ * yet: that is `leadership.acquire()`. Disposing `stack` gives the lead back.
+ */
 export function createLeading(
   parts: Parts,
   { nats }: Pick<Connections, "nats">,

@@ -45,7 +45,7 @@ export interface PodIdentity {
   ): Promise<void>;
 }
 
-/** Rotation at half of it; the executor's end is at most this long the end of its identity. */
+/** SPIRE renews an SVID at half of it; one that was taken from an executor outlives it by no more than this. */
 const SVID_TTL = "300s";
 const NODE_UID = "{nodeUID}";
 const POD_UID = "k8s:pod-uid:";

@@ -25,7 +25,11 @@ export interface PodBackendOptions {
   readonly identity: Omit<IdentitySettings, "userId">;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Throws when this process may not act any more; asked before what follows on a read. */
+  /**
+   * Throws when this process may not act any more. Callers have asked it before each method that changes
+   * something (`controller/guarded.ts`), so that it is asked here only before an effect that follows on a
+   * read or another effect; `before` of the Kubernetes client asks once more as a request leaves.
+   */
   guard(): void;
   readonly patience?: PatienceTimes;
 }
@@ -59,7 +63,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
   });
 
   const why = createWhy({ cluster, clock });
-  /** Said once: a finalizer of somebody else may keep it for long. */
+  /** UIDs of Pods whose forced removal was logged: a finalizer of somebody else may keep one for long. */
   const forced = new Set<string>();
 
   const seen = (pod: Pod): Executor =>

@@ -85,6 +85,7 @@ export function createWhy(deps: {
   };
 }
 
+/** A Pod that should have started; `since` and `askedAt` are monotonic. */
 interface Waiter {
   readonly since: number;
   askedAt: number;

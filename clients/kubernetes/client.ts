@@ -122,6 +122,7 @@ export async function createKubernetes(
     return made;
   };
 
+  /** The error that the caller gets, noted in the client's health; what `run` threw itself stays as it is. */
   const judge = (action: string, error: unknown, deadline: AbortSignal, ms: number) => {
     const failure = error instanceof Refused
       ? error.failure
@@ -139,6 +140,7 @@ export async function createKubernetes(
     return judged;
   };
 
+  /** One call of any kind: its turn, its deadline, its verdict. Every method but the watch goes through it. */
   const attempt = async <T>(
     action: string,
     run: (signal: AbortSignal) => Promise<T>,

@@ -18,8 +18,9 @@ export interface LeaseName {
 }
 
 /**
- * Before an elector gives a request up by itself, after half of its 10 s: only our own deadline gives
- * silent connections up, too, so that the next try meets new ones.
+ * Shorter than the 5 s (half the renew deadline) after which `controller/lease_claim.ts` aborts a request.
+ * An abort of the caller's says nothing of the connection; only this deadline retires silent ones
+ * (`deadline.ts`), so that the next try meets new ones.
  */
 const TIMEOUT_MS = 4_500;
 const GROUP = { group: "coordination.k8s.io", version: "v1", plural: "leases" };

@@ -10,7 +10,7 @@ export interface KubernetesStatus {
   readonly lastOkAt: number | null;
 }
 
-/** Takes what calls and watches meet. */
+/** Health of one client: takes what its calls and watches meet, and says how the API server does. */
 export interface KubernetesWatchkeeper {
   /** The server answered, if only by refusing one request. */
   ok(): void;
@@ -23,7 +23,7 @@ export interface KubernetesWatchkeeper {
 const FRESH_MS = 10_000;
 const KEEP_ERROR_MS = 60_000;
 
-/** Makes a {@link KubernetesWatchkeeper}. */
+/** Makes a {@link KubernetesWatchkeeper}; nothing is asked, so that a client without calls stays `unknown`. */
 export function createWatchkeeper(clock: Clock): KubernetesWatchkeeper {
   const start = clock.now();
   const interrupted = new Map<string, { readonly since: number; readonly text: string }>();

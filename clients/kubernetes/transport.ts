@@ -78,6 +78,7 @@ export async function createTransport(
   const connections = createConnections();
   const { server } = await credentials.current();
 
+  /** The request as it leaves; rejects with whatever fetch said. */
   const once = async (request: Request, material: Material, signal: AbortSignal) => {
     const use = connections.use(material);
     try {
@@ -105,6 +106,7 @@ export async function createTransport(
     }
   };
 
+  /** `once`, if this process may act, with its failure as {@link Refused}. */
   const tried = async (request: Request, material: Material, signal: AbortSignal) => {
     signal.throwIfAborted();
     if (request.method !== "GET") before?.();
