@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { fc } from "../../tests/support/property.ts";
+import { decodeAnnotations, encodeAnnotations } from "./annotations.ts";
+
+const PREFIX = "ci.example.org";
+const LABEL = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const LONG = { [`${PREFIX}/repository`]: "owner/repo", [`${PREFIX}/spiffe-id`]: "x".repeat(300) };
+
+Deno.test("encodeAnnotations() writes JSON with sorted keys, base64url, numbered chunks of 63", () => {
+  const chunks = encodeAnnotations({ b: "2", a: "1".repeat(60) }, PREFIX);
+  assert.deepEqual(Object.keys(chunks), [
+    `${PREFIX}/annotations-000`,
+    `${PREFIX}/annotations-001`,
+  ]);
+  assert.equal(chunks[`${PREFIX}/annotations-000`]?.length, 63);
+  const text = new TextDecoder().decode(
+    Uint8Array.fromBase64(Object.values(chunks).join(""), { alphabet: "base64url" }),
+  );
+  assert.equal(text, `{"a":"${"1".repeat(60)}","b":"2"}`);
+});
+
+Deno.test("annotations of any text come back, and every chunk is a label", () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" })), (
+      annotations,
+    ) => {
+      const chunks = encodeAnnotations(annotations, PREFIX);
+      for (const value of Object.values(chunks)) {
+        assert.match(value, LABEL);
+        assert.ok(value.length <= 63);
+      }
+      const back = decodeAnnotations({ other: "x", ...chunks }, PREFIX);
+      assert.equal(back.kind, "decoded");
+      if (back.kind === "decoded") assert.deepEqual({ ...back.annotations }, { ...annotations });
+    }),
+  );
+});
+
+Deno.test("decodeAnnotations() says when there is no chunk", () => {
+  const detail = "sandbox annotation metadata is missing";
+  assert.deepEqual(decodeAnnotations({ a: "b" }, PREFIX), { kind: "unreadable", detail });
+});
+
+Deno.test("decodeAnnotations() says when any chunk is missing or cut", () => {
+  const chunks = encodeAnnotations(LONG, PREFIX);
+  const detail = "sandbox annotation metadata chunks are incomplete";
+  const keys = Object.keys(chunks);
+  assert.ok(keys.length > 3);
+  for (const missing of keys) {
+    const { [missing]: _missing, ...left } = chunks;
+    assert.deepEqual(decodeAnnotations(left, PREFIX), { kind: "unreadable", detail }, missing);
+  }
+  const cut = { ...chunks, [`${PREFIX}/annotations-000`]: "abc" };
+  assert.deepEqual(decodeAnnotations(cut, PREFIX), { kind: "unreadable", detail });
+});
+
+Deno.test("decodeAnnotations() refuses what is no object of texts", () => {
+  const detail = "sandbox annotation metadata cannot be decoded";
+  for (const text of ["[1]", '{"a":1}', "{", "null"]) {
+    const chunk = new TextEncoder().encode(text).toBase64({
+      alphabet: "base64url",
+      omitPadding: true,
+    });
+    const found = decodeAnnotations({ [`${PREFIX}/annotations-000`]: chunk }, PREFIX);
+    assert.deepEqual(found, { kind: "unreadable", detail }, text);
+  }
+});

@@ -1,0 +1,151 @@
+import {
+  BackendError,
+  type Call,
+  type Executor,
+  type ExecutorSpec,
+} from "../../controller/backend.ts";
+import type { ExecutorName } from "../../controller/model/ids.ts";
+import { abortable } from "../../lib/abortable.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { CreatePace } from "./create_pace.ts";
+import { toBackendError } from "./errors.ts";
+import { type NewSandbox, type Sandbox, SandboxError, type Sandboxes } from "./sandboxes.ts";
+import { codeOfStart, remains } from "./status.ts";
+
+/** Makes sandboxes, at most one for each name, at a server that makes one for each request. */
+export interface Creating {
+  /**
+   * Rejects with a {@link BackendError}, or the signal's reason: the request goes on then, because a
+   * sandbox would be made all the same, and {@link Creating.settled} waits for it.
+   */
+  create(spec: ExecutorSpec, sandbox: NewSandbox, call: Call): Promise<Sandbox | Executor>;
+  /** Waits for a create of that name that its caller has left; false when there is none. */
+  settled(name: ExecutorName, call: Call): Promise<boolean>;
+}
+
+/** What {@link createCreating} needs. */
+export interface CreatingDeps {
+  readonly api: Pick<Sandboxes, "create">;
+  readonly pace: CreatePace;
+  readonly clock: Clock;
+  /** For how long a create without an answer may still come through. */
+  readonly doubtMs: number;
+  /** Sandboxes of that name, whoever made them. */
+  lookUp(name: ExecutorName, call: Call): Promise<readonly Sandbox[]>;
+  randomId(): string;
+  guard(): void;
+}
+
+/**
+ * Makes {@link Creating}. The server's create is not idempotent, so that before each one the name is
+ * looked up by metadata, and after each lost answer nothing is made under that name until the lost one
+ * must have shown itself.
+ */
+export function createCreating(deps: CreatingDeps): Creating {
+  const { api, pace, clock } = deps;
+  const underway = new Map<ExecutorName, Promise<void>>();
+  const doubts = new Map<ExecutorName, number>();
+  const never = new AbortController().signal;
+
+  const dispel = () => {
+    const now = clock.monotonic();
+    for (const [name, until] of doubts) if (until <= now) doubts.delete(name);
+  };
+
+  const refuseTaken = async (action: string, name: ExecutorName, call: Call) => {
+    const found = await deps.lookUp(name, call);
+    if (found.length > 0) throw new BackendError("conflict", `${action}: the name is taken`);
+    dispel();
+    const until = doubts.get(name);
+    if (until === undefined) return;
+    const seconds = Math.ceil((until - clock.monotonic()) / 1000);
+    const why = `an earlier one may still come through: looked for for ${seconds} s more`;
+    throw new BackendError("unknown_outcome", `${action}: ${why}`);
+  };
+
+  /** The whole of one request, whoever still waits for it. */
+  const request = async (action: string, spec: ExecutorSpec, sandbox: NewSandbox, call: Call) => {
+    const attempt = await pace.take(action, call);
+    try {
+      deps.guard();
+    } catch (error) {
+      attempt.dropped();
+      throw error;
+    }
+    const made = async (): Promise<Sandbox | Executor> => {
+      try {
+        const answer = await api.create(sandbox, { signal: never });
+        attempt.succeeded();
+        doubts.delete(spec.name);
+        return answer;
+      } catch (error) {
+        const failure = error instanceof SandboxError
+          ? error
+          : new SandboxError("unknown_outcome", "given up", { cause: error });
+        attempt.failed(failure);
+        return await afterFailure(action, spec, failure);
+      }
+    };
+    return made();
+  };
+
+  const afterFailure = async (
+    action: string,
+    spec: ExecutorSpec,
+    error: SandboxError,
+  ): Promise<Executor> => {
+    if (error.code === "start_failed") return failedStart(spec, error);
+    // The server says that it has taken the sandbox away; it has been seen to fail at that.
+    const left = error.code === "start_timeout" && await mayBeLeft(spec.name);
+    if (error.code !== "unknown_outcome" && !left) throw toBackendError(action, error);
+    doubts.set(spec.name, clock.monotonic() + deps.doubtMs);
+    throw new BackendError("unknown_outcome", `${action}: ${error.message}`, { cause: error });
+  };
+
+  const mayBeLeft = async (name: ExecutorName): Promise<boolean> => {
+    try {
+      return (await deps.lookUp(name, { signal: never })).length > 0;
+    } catch {
+      return true;
+    }
+  };
+
+  const failedStart = (spec: ExecutorSpec, { message }: SandboxError): Executor =>
+    remains(
+      {
+        name: spec.name,
+        uid: `failed-${deps.randomId()}`,
+        metadata: spec.metadata,
+        createdAt: clock.now(),
+      },
+      { phase: "Failed", code: codeOfStart(message), detail: message },
+    );
+
+  return {
+    async create(spec, sandbox, call) {
+      const { name } = spec;
+      const action = `Make executor "${name}"`;
+      if (underway.has(name)) throw new BackendError("conflict", `${action}: it is being made`);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      underway.set(name, promise);
+      let work: Promise<unknown> = Promise.resolve();
+      try {
+        await refuseTaken(action, name, call);
+        const making = request(action, spec, sandbox, call);
+        work = making;
+        return await abortable(making, call.signal);
+      } finally {
+        work.catch(() => {}).finally(() => {
+          underway.delete(name);
+          resolve();
+        });
+      }
+    },
+    async settled(name, { signal }) {
+      const waiting = underway.get(name);
+      if (waiting === undefined) return false;
+      await abortable(waiting, signal);
+      return true;
+    },
+  };
+}

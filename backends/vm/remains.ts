@@ -1,0 +1,99 @@
+import type { Executor } from "../../controller/backend.ts";
+import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
+import { metadataKeys } from "../../controller/model/metadata.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Sandbox } from "./sandboxes.ts";
+import { executorOf, remains } from "./status.ts";
+
+/**
+ * Executors of which the server keeps nothing: those that failed while they started, and those whose
+ * lifetime is over. Their end is told from here until they are deleted. In memory only: after a restart
+ * they are simply gone.
+ */
+export interface Remains {
+  /** A sandbox that is there now. */
+  see(sandbox: Sandbox): void;
+  /** Everything that is there now. */
+  seeAll(sandboxes: readonly Sandbox[]): void;
+  /** One that came to nothing. */
+  add(executor: Executor): void;
+  /** What is left of an executor that is not there; undefined when there is nothing to tell. */
+  of(name: ExecutorName): Executor | undefined;
+  all(): Executor[];
+  /** It has been deleted by us. */
+  forget(executor: Pick<Executor, "name" | "uid">): void;
+}
+
+/** The controller asks within a minute or two. */
+const KEPT_MS = 15 * 60_000;
+const KEPT = 1_000;
+/** Between our clock and the server's. */
+const TOLERANCE_MS = 30_000;
+
+/** Makes {@link Remains}. */
+export function createRemains(options: {
+  readonly clock: Clock;
+  readonly prefix: string;
+  readonly instance: Instance;
+  readonly timeoutMs: number;
+}): Remains {
+  const { clock, prefix, instance } = options;
+  const key = metadataKeys(prefix).labels.instance;
+  const known = new Map<ExecutorName, Sandbox>();
+  const left = new Map<ExecutorName, { readonly executor: Executor; readonly since: number }>();
+
+  const add = (executor: Executor) => {
+    left.set(executor.name, { executor, since: clock.monotonic() });
+    for (const name of left.keys()) {
+      if (left.size <= KEPT) break;
+      left.delete(name);
+    }
+  };
+
+  const see = (sandbox: Sandbox) => {
+    const { name } = executorOf(sandbox, prefix);
+    if (sandbox.metadata[key] === instance) known.set(name, sandbox);
+  };
+
+  /** It was there and is not now. */
+  const vanished = (name: ExecutorName) => {
+    const sandbox = known.get(name);
+    known.delete(name);
+    if (sandbox?.expiresAt == null || clock.now() < sandbox.expiresAt - TOLERANCE_MS) return;
+    const seconds = Math.round(options.timeoutMs / 1000);
+    add(remains(executorOf(sandbox, prefix), {
+      phase: "Expired",
+      code: "executor_lost",
+      detail: `the lifetime of its sandbox is over (VM_TIMEOUT_SECONDS: ${seconds} s)`,
+    }));
+  };
+
+  const prune = () => {
+    for (const [name, { since }] of left) {
+      if (clock.monotonic() - since >= KEPT_MS) left.delete(name);
+    }
+  };
+
+  return {
+    see,
+    seeAll(sandboxes) {
+      const names = new Set(sandboxes.map((sandbox) => executorOf(sandbox, prefix).name));
+      for (const name of [...known.keys()]) if (!names.has(name)) vanished(name);
+      sandboxes.forEach(see);
+    },
+    add,
+    of(name) {
+      vanished(name);
+      prune();
+      return left.get(name)?.executor;
+    },
+    all() {
+      prune();
+      return [...left.values()].map(({ executor }) => executor);
+    },
+    forget({ name, uid }) {
+      if (known.get(name)?.id === uid) known.delete(name);
+      if (left.get(name)?.executor.uid === uid) left.delete(name);
+    },
+  };
+}
