@@ -60,7 +60,7 @@ export function createLedger(deps: {
   readonly keepEnded?: number;
 }): Ledger {
   const { clock, pools } = deps;
-  const keepEnded = deps.keepEnded ?? 1_000;
+  const keepEnded = deps.keepEnded ?? KEEP_ENDED;
   const entries = new Map<AssignmentId, Entry>();
   const index = { pod: createIndex(), vm: createIndex() };
   /** Moments of the monotonic clock: a wall clock that is set must not end or keep a job. */
@@ -188,6 +188,8 @@ function isCleaned(entry: Entry): boolean {
 }
 
 const MAX_JOURNAL = 500;
+/** Of about 3.5 KiB each. History, in the events stream, has those that are forgotten. */
+const KEEP_ENDED = 250;
 /** States in which no executor is being made; the round under way is ended. */
 const ENDS_MAKING: ReadonlySet<State["kind"]> = new Set([
   "stored",
