@@ -5,8 +5,17 @@ import { run } from "./process.ts";
  * Servers that {@link startPeers} can start. `kube` is kube-apiserver on etcd with RBAC; `fakenode`
  * stands in for scheduler and kubelet there (it runs no container); `scm` is spire-controller-manager
  * and needs `kube` and `spire`; `elector` is no server: client-go's contender, installed only.
+ * `opensandbox` runs on the API server of `kube` when that is asked for, else on a stand-in of one.
  */
-export type PeerName = "gitea" | "nats" | "kube" | "fakenode" | "spire" | "scm" | "elector";
+export type PeerName =
+  | "gitea"
+  | "nats"
+  | "kube"
+  | "fakenode"
+  | "spire"
+  | "scm"
+  | "elector"
+  | "opensandbox";
 
 /** Real servers of one test run, on ports and in a folder of their own. */
 export interface Peers extends AsyncDisposable {
@@ -43,6 +52,8 @@ export interface Peers extends AsyncDisposable {
   readonly kube: KubeAccess;
   /** `className` that spire-controller-manager acts on. */
   readonly scm: { readonly className: string };
+  /** The Lifecycle API, with a pool `ci-vm` of `OS_POOL_MAX` sandboxes, and its API key. */
+  readonly opensandbox: { readonly url: string; readonly apiKey: string };
   /** Runs a script of the peers folder, e.g. `script("nats.sh", "kill9")`. */
   script(name: string, ...args: readonly string[]): Promise<string>;
 }
@@ -92,12 +103,17 @@ const known: Readonly<
     stop: "stop",
   },
   elector: { programs: ["elector"], install: ["elector"], stop: null },
+  opensandbox: {
+    programs: ["../build/opensandbox/bin/opensandbox-server"],
+    install: ["opensandbox"],
+    stop: "wipe",
+  },
 };
 
 const peerNames = Object.keys(known) as PeerName[];
 
 /** Offsets from the first of the 40 ports that the scripts count from. */
-const offset = { kubelet: 10, nats: 20, gitea: 24, free: 25, reservation: 39 };
+const offset = { kubelet: 10, nats: 20, opensandbox: 22, gitea: 24, free: 25, reservation: 39 };
 
 /**
  * Starts real servers with the scripts of the peers folder (`PEERS_DIR`, by default `shared/peers`
@@ -150,7 +166,8 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
     for (const peer of which) {
       if (known[peer].stop === null) continue;
       options.say?.(`starting ${peer}`);
-      await script(`${peer}.sh`, "start");
+      const mode = peer !== "opensandbox" ? [] : [which.includes("kube") ? "real" : "stub"];
+      await script(`${peer}.sh`, "start", ...mode);
     }
     return {
       bin,
@@ -184,6 +201,10 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
         ...options.signal === undefined ? {} : { signal: options.signal },
       }),
       scm: { className: options.env?.["SCM_CLASS"] ?? "test" },
+      opensandbox: {
+        url: `http://127.0.0.1:${reservation.first + offset.opensandbox}`,
+        apiKey: "peers-key", // What the script sets; a throw-away server on loopback.
+      },
       script,
       [Symbol.asyncDispose]: stop,
     };

@@ -1,0 +1,203 @@
+/**
+ * The contract of backends on a real opensandbox-server, on a stand-in of an API server or, with
+ * `VM_ON=kube`, on a real one. Not found by `deno task test`, which needs no servers:
+ * `deno test -A tests/contract/backend_vm_real.ts`.
+ */
+import assert from "node:assert/strict";
+import { type Sandbox, SandboxError, type Sandboxes } from "../../backends/vm/sandboxes.ts";
+import { selectorOf } from "../../backends/vm/status.ts";
+import { createLifecycle, type Lifecycle } from "../../clients/opensandbox/lifecycle.ts";
+import { BackendError } from "../../controller/backend.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
+import { Secret } from "../../lib/secret.ts";
+import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
+import { type Peers, startPeers } from "../support/peers.ts";
+import { boundIn, VM_PREFIX, vmBackend } from "../support/vm_backend_setup.ts";
+import { backendContract, specOf } from "./backend_suite.ts";
+
+const ON_KUBE = Deno.env.get("VM_ON") === "kube";
+const NAMESPACE = "opensandbox";
+const SANDBOXES = `/apis/sandbox.opensandbox.io/v1alpha1/namespaces/${NAMESPACE}/batchsandboxes`;
+
+let peers: Peers | undefined;
+let api: Lifecycle | undefined;
+let admin: KubeClient | undefined;
+Deno.test.beforeAll(async () => {
+  peers = await startPeers({
+    which: ON_KUBE ? ["kube", "opensandbox"] : ["opensandbox"],
+    env: { OS_POOL_MAX: "40", OS_POOL_WAIT: "2", OS_CREATE_WAIT: "6" },
+  });
+  const { url, apiKey } = peers.opensandbox;
+  api = createLifecycle({ url, apiKey: new Secret(apiKey), clock: systemClock });
+  if (ON_KUBE) admin = await createKubeClient(peers.kube);
+  // Connections that a test opens are its own leak: these are opened now.
+  await Promise.all(Array.from({ length: 8 }, () => api?.list({}, call)));
+});
+Deno.test.afterAll(async () => {
+  api?.[Symbol.dispose]();
+  admin?.[Symbol.dispose]();
+  await peers?.[Symbol.asyncDispose]();
+});
+
+/** Whatever waits longer is a fault of its own, and no reason to wait for ever. */
+const call = {
+  get signal() {
+    return AbortSignal.timeout(60_000);
+  },
+};
+
+function client(): Lifecycle {
+  assert.ok(api !== undefined);
+  return api;
+}
+
+async function ids(name: string): Promise<string[]> {
+  const selector = selectorOf(name, VM_PREFIX);
+  assert.ok(selector !== undefined);
+  return (await client().list(selector, call)).map(({ id }) => id);
+}
+
+async function idOf(name: string): Promise<string> {
+  const [id] = await ids(name);
+  assert.ok(id !== undefined, `a sandbox of "${name}"`);
+  return id;
+}
+
+async function clear(): Promise<void> {
+  await stub({ delay: 0.05, fail: false, hang: false, keep_terminating: 0 });
+  for (const { id } of await client().list({}, call)) await client().delete(id, call);
+}
+
+/** Fault switches of the stand-in. */
+async function stub(switches: Readonly<Record<string, unknown>>): Promise<void> {
+  if (!ON_KUBE) await peers?.script("opensandbox.sh", "stub", JSON.stringify(switches));
+}
+
+/** The object that the server keeps for a sandbox. */
+async function objectOf(id: string): Promise<Readonly<Record<string, unknown>>> {
+  if (admin !== undefined) return objectOrEmpty(await admin.call("GET", `${SANDBOXES}/${id}`));
+  const dump: unknown = JSON.parse(await peers?.script("opensandbox.sh", "dump") ?? "");
+  const kinds = Object.values(objectOrEmpty(objectOrEmpty(dump).objects));
+  const found = kinds.flat().find((each) =>
+    objectOrEmpty(objectOrEmpty(each).metadata).name === id
+  );
+  return objectOrEmpty(found);
+}
+
+async function environmentOf(id: string): Promise<Record<string, string>> {
+  const { spec } = await objectOf(id);
+  const template = objectOrEmpty(objectOrEmpty(objectOrEmpty(spec).taskTemplate).spec);
+  const { env } = objectOrEmpty(template.process);
+  const pairs = Array.isArray(env) ? env.filter(isObject) : [];
+  return Object.fromEntries(pairs.map(({ name, value }) => [String(name), String(value)]));
+}
+
+async function fail(id: string): Promise<void> {
+  if (admin === undefined) {
+    await peers?.script("opensandbox.sh", "finish", id, "fail");
+    return;
+  }
+  const status = { taskRunning: 0, taskFailed: 1, taskSucceed: 0 };
+  await admin.call("PATCH", `${SANDBOXES}/${id}/status`, { status });
+}
+
+/** Loses the answer of a create when it is told to. */
+function lossy(state: { lose: boolean }): Sandboxes {
+  const real = client();
+  return {
+    ...real,
+    async create(sandbox, call) {
+      const made: Sandbox = await real.create(sandbox, call);
+      if (!state.lose) return made;
+      state.lose = false;
+      throw new SandboxError("unknown_outcome", "connection lost");
+    },
+  };
+}
+
+backendContract(`VM backend on a real server${ON_KUBE ? " and API server" : ""}`, async () => {
+  await clear();
+  const state = { lose: false };
+  return {
+    backend: vmBackend(lossy(state)),
+    reopen: () => Promise.resolve(vmBackend(client())),
+    end: async (name) => await fail(await idOf(name)),
+    async corrupt(name) {
+      await client().patch(await idOf(name), { [`${VM_PREFIX}/annotations-001`]: "x" }, call);
+    },
+    async boundTo(name) {
+      const [id] = await ids(name);
+      return boundIn(id === undefined ? undefined : (await client().get(id, call))?.metadata);
+    },
+    environmentOf: async (name) => await environmentOf(await idOf(name)),
+    loseNextAnswer() {
+      state.lose = true;
+    },
+    tellsEnd: "failure",
+    [Symbol.asyncDispose]: clear,
+  };
+}, { backend: "vm" });
+
+const refusal = async (attempt: Promise<unknown>): Promise<BackendError> => {
+  const error = await attempt.then(() => undefined, (error: unknown) => error);
+  assert.ok(error instanceof BackendError, String(error));
+  return error;
+};
+
+Deno.test("a missing pool and a refused key are said in words, and nothing is made", async () => {
+  await clear();
+  const missing = await refusal(
+    vmBackend(client(), { pool: "no-such" }).create(specOf("1", "vm"), call),
+  );
+  assert.equal(missing.code, "refused");
+  assert.match(missing.message, /KUBERNETES::POOL_NOT_FOUND/);
+  const url = peers?.opensandbox.url ?? "";
+  using stranger = createLifecycle({ url, apiKey: new Secret("wrong-key"), clock: systemClock });
+  const refused = await refusal(vmBackend(stranger).find(specOf("1", "vm").name, call));
+  assert.equal(refused.code, "refused");
+  assert.match(refused.message, /401: INVALID_API_KEY.*check OPENSANDBOX_API_KEY/);
+  assert.doesNotMatch(refused.message, /wrong-key/);
+  assert.deepEqual(await ids(specOf("1", "vm").name), []);
+});
+
+Deno.test({
+  name: "a start that fails, one that hangs, and a full pool leave nothing behind",
+  ignore: ON_KUBE, // The switches are the stand-in's.
+  async fn() {
+    await clear();
+    const backend = vmBackend(client());
+    await stub({ fail: true });
+    const failed = await backend.create(specOf("1", "vm"), call);
+    assert.equal(failed.ended?.code, "image_pull");
+    assert.match(failed.ended?.detail ?? "", /ImagePullBackOff/);
+    await backend.delete(failed, call);
+    await stub({ fail: false, hang: true });
+    const hung = await refusal(backend.create(specOf("2", "vm"), call));
+    assert.equal(hung.code, "quota");
+    assert.match(hung.message, /POD_READY_TIMEOUT/);
+    const resting = await refusal(backend.create(specOf("3", "vm"), call));
+    assert.match(resting.message, /not tried: pool "ci-vm" is asked again in/);
+    assert.deepEqual(await client().list({}, call), []);
+    await stub({ hang: false });
+    const small = vmBackend(client(), { pool: "small" });
+    const { url, apiKey } = peers?.opensandbox ?? { url: "", apiKey: "" };
+    const made = await fetch(`${url}/v1/pools`, {
+      method: "POST",
+      headers: { "open-sandbox-api-key": apiKey, "content-type": "application/json" },
+      body: JSON.stringify({
+        name: "small",
+        template: { spec: { containers: [{ name: "main", image: "example.org/x:1" }] } },
+        capacitySpec: { bufferMin: 0, bufferMax: 0, poolMin: 0, poolMax: 1 },
+      }),
+    });
+    await made.body?.cancel();
+    const first = await small.create(specOf("4", "vm"), call);
+    const full = await refusal(small.create(specOf("5", "vm"), call));
+    assert.equal(full.code, "quota");
+    assert.match(full.message, /POOL_CAPACITY_EXHAUSTED/);
+    assert.deepEqual(await ids(specOf("5", "vm").name), []);
+    await small.delete(first, call);
+    await small.delete(await small.create(specOf("5", "vm"), call), call);
+  },
+});
