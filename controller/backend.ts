@@ -38,6 +38,8 @@ export interface Executor {
   readonly identityTarget: string | null;
   /** Being deleted by somebody. */
   readonly terminating: boolean;
+  /** Why it is being deleted, where the backend can tell: eviction, preemption. */
+  readonly deletion?: string;
   /** Null while it runs. */
   readonly ended: Ending | null;
   /** The durable terminal marker is set. */

@@ -3,6 +3,7 @@ import type { Logger } from "../lib/logger.ts";
 import type { TaskGroup } from "../lib/task_group.ts";
 import { create } from "../proto/runtime.ts";
 import { TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
+import { whyEnding } from "./deletion.ts";
 import { type Entry, takeTurn } from "./entry.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
 import type { Ledger } from "./ledger.ts";
@@ -217,6 +218,11 @@ export function createClaims(deps: {
       entry.toldToStop ??= clock.monotonic();
     },
     finalAccepted(id, result) {
+      const entry = ledger.get(id);
+      // The runner has failed the job because of that, and cannot know.
+      if (entry !== undefined && entry.deletion !== null && result === "failure") {
+        entry.reason = { code: "executor_lost", detail: entry.deletion, since: clock.now() };
+      }
       ledger.dispatch(id, { kind: "final_accepted", result });
     },
     shown: deps.shown,
@@ -227,6 +233,7 @@ export function createClaims(deps: {
       if (beat.holdsTask) ledger.dispatch(id, { kind: "held" });
       else ledger.touch(entry);
     },
+    whyDeleted: (id) => ledger.get(id)?.deletion ?? null,
     terminating(id, why) {
       const entry = ledger.get(id);
       if (entry === undefined) return;
@@ -239,7 +246,7 @@ export function createClaims(deps: {
       if (entry === undefined) return;
       logger.info("executor exits", { assignment: id, code: exit.code, delivered: exit.delivered });
       if (!exit.delivered) {
-        const why = entry.terminating ?? exit.detail;
+        const why = whyEnding(entry) ?? exit.detail;
         const detail = `the executor ended without a result (exit code ${exit.code}: ${why})`;
         ledger.dispatch(id, { kind: "lost", code: "executor_lost", detail });
       }

@@ -69,7 +69,10 @@ export interface Entry {
   lastReport: number | null;
   /** Monotonic clock: when its runner was first told to stop, because the job has ended at Gitea. */
   toldToStop: number | null;
+  /** What its gate has said. */
   terminating: string | null;
+  /** Somebody else deletes its executor although that has the job: what is known of it. */
+  deletion: string | null;
   /** Begun by an earlier process: the journal here is only its end. */
   restored: boolean;
   recovered: Recovered | null;
@@ -126,6 +129,7 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
     lastReport: null,
     toldToStop: null,
     terminating: null,
+    deletion: null,
     restored: false,
     recovered: null,
     unproven: false,

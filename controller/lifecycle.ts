@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Executor, ExecutorChange } from "./backend.ts";
+import { noteDeletion } from "./deletion.ts";
 import type { Deed } from "./effects.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
@@ -75,6 +76,12 @@ export function createLifecycle(deps: {
     if (!await worker.isOurs(live, executor)) return await usurped(live, executor, signal);
     strangers.forget(name);
     live.executor = executor;
+    if (noteDeletion(live, executor)) {
+      logger.warn("executor is deleted by somebody else", {
+        assignment: live.info.id,
+        detail: live.deletion,
+      });
+    }
     if (executor.ended !== null) ended(live, executor);
     ledger.explain(live);
     ledger.touch(live);
@@ -169,11 +176,11 @@ export function createLifecycle(deps: {
 
   const lost = (entry: Entry) => {
     const ending = entry.executor?.ended;
-    const detail = entry.terminating !== null
+    const told = entry.terminating;
+    const why = entry.deletion ?? (told === null ? null : `the executor was terminated: ${told}`);
+    const detail = why !== null
       // The gate knows that it was asked to end, the backend why: eviction, node shutdown.
-      ? `the executor was terminated: ${entry.terminating}${
-        ending == null ? "" : `; ${ending.detail}`
-      }`
+      ? `${why}${ending == null ? "" : `; ${ending.detail}`}`
       : ending != null
       ? `the executor ended without a result: ${ending.detail}`
       : "the executor vanished without a result";

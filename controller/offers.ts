@@ -90,6 +90,8 @@ export interface ExecutorEvents {
   heartbeat(id: AssignmentId, beat: Heartbeat): void;
   /** The executor is being terminated: a success that comes now is not believed. */
   terminating(id: AssignmentId, why: string): void;
+  /** Why somebody else deletes the executor although it has the job, in words; null when nobody does. */
+  whyDeleted?(id: AssignmentId): string | null;
   /** The gate is about to exit; `delivered` tells whether a final state was accepted. */
   exited(
     id: AssignmentId,

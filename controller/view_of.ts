@@ -1,4 +1,5 @@
 import type { Executor } from "./backend.ts";
+import { whyEnding } from "./deletion.ts";
 import type { Entry } from "./entry.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
@@ -123,7 +124,7 @@ export function executorView(entry: Entry): ExecutorView | undefined {
     claimed: entry.record?.value.claimedBy != null,
     terminal: entry.state.kind === "terminal",
     ownership: "ours",
-    why: entry.terminating,
+    why: whyEnding(entry),
     recovered: entry.recovered === null
       ? null
       : { at: iso(entry.recovered.at), proof: entry.recovered.proof },

@@ -26,6 +26,7 @@ export function createLateEvents(): LateEvents {
     shown: (id, gate, shown) => target?.shown(id, gate, shown),
     heartbeat: (id, beat) => target?.heartbeat(id, beat),
     terminating: (id, why) => target?.terminating(id, why),
+    whyDeleted: (id) => target?.whyDeleted?.(id) ?? null,
     exited: (id, exit) => target?.exited(id, exit),
   };
 }

@@ -245,6 +245,31 @@ Deno.test("a success of an interrupted job becomes failure, with the reason in t
   }
 });
 
+Deno.test("whoever deleted the executor stands in the log of a job that did not succeed", async () => {
+  const why = "the executor was deleted by somebody other than the controller";
+  const failed = setup();
+  failed.events.whyDeleted = () => why;
+  await failed.log(0, ["Error: this job was interrupted: got SIGTERM"], true);
+  await failed.state(Result.FAILURE);
+  assert.equal(failed.task.rows.at(-1), `gitea-dynamic-runner: ${why}`);
+  assert.equal(failed.task.result, Result.FAILURE);
+
+  const stopped = setup();
+  stopped.events.whyDeleted = () => why;
+  stopped.relay.terminating("got SIGTERM");
+  await stopped.log(0, ["context canceled"], true);
+  await stopped.state(Result.SUCCESS);
+  assert.ok(stopped.task.rows.at(-1)?.includes(`interrupted: ${why}.`));
+  assert.equal(stopped.task.result, Result.FAILURE);
+
+  const succeeded = setup();
+  succeeded.events.whyDeleted = () => why;
+  await succeeded.log(0, ["Job succeeded"], true);
+  await succeeded.state(Result.SUCCESS);
+  assert.equal(succeeded.task.rows.at(-1), "Job succeeded");
+  assert.equal(succeeded.task.result, Result.SUCCESS);
+});
+
 Deno.test("a success of a cancelled job is reported as cancelled", async () => {
   const { task, log, state } = setup();
   task.result = Result.CANCELLED;

@@ -48,7 +48,7 @@ export interface StateRelay {
 /** What it works with. */
 export interface StateRelayDeps {
   readonly gitea: Gitea;
-  readonly events: Pick<ExecutorEvents, "stepsForwarded" | "endedAtGitea">;
+  readonly events: Pick<ExecutorEvents, "stepsForwarded" | "endedAtGitea" | "whyDeleted">;
   readonly clock: Clock;
   readonly log: LogRelay;
   /** Gitea has accepted the final state. */
@@ -133,8 +133,11 @@ export function createStateRelay(
       }
       reported = report;
       const { lastRow } = log;
-      const facts = { result: state.result, lastRow, terminating: why, cancelled };
-      const now = explained(judge(facts), asked);
+      // The gate only knows that it was told to end, the controller may know by whom.
+      const deleted = events.whyDeleted?.(task.id) ?? null;
+      const terminating = why === null ? null : deleted ?? why;
+      const facts = { result: state.result, lastRow, terminating, cancelled };
+      const now = explained(judge(facts), asked ?? (cancelled ? null : deleted));
       // A reason that stands in a sealed log cannot be taken back.
       if (verdict === null || verdict.row === null) verdict = now;
       if (verdict.row !== null || log.isComplete) await log.seal(verdict.row, signal);
@@ -150,7 +153,10 @@ export function createStateRelay(
   };
 }
 
-/** Who wanted the end stands in the log, unless the job came to an end of its own before it heard. */
+/**
+ * Who wanted the end, or brought it about, stands in the log, unless the job came to an end of its own
+ * before it heard.
+ */
 function explained(verdict: Verdict, asked: string | null): Verdict {
   if (asked === null || verdict.row !== null || verdict.result === WireResult.SUCCESS) {
     return verdict;

@@ -53,6 +53,7 @@ export function executorOf(pod: Pod, reading: Reading): Executor {
     createdAt: pod.createdAt,
     identityTarget: placed && pod.uid !== "" ? pod.uid : null,
     terminating: pod.deletion !== null,
+    ...deletionOf(pod),
     ended,
     terminal: pod.labels[labels.terminal] === "true",
     node: pod.node,
@@ -124,6 +125,12 @@ export function disruptionOf(pod: Pod): string | undefined {
     type === "DisruptionTarget" && status === "True"
   );
   return found === undefined ? undefined : joined(found.reason, found.message);
+}
+
+/** One without such a word was deleted by hand, or by a program that gives no reason. */
+function deletionOf(pod: Pod): Pick<Executor, "deletion"> {
+  const deletion = pod.deletion === null ? undefined : disruptionOf(pod);
+  return deletion === undefined ? {} : { deletion };
 }
 
 function executorState(pod: Pod): ContainerState {

@@ -178,6 +178,21 @@ Deno.test("executorOf() tells the cluster's last warning where the status says n
   );
 });
 
+Deno.test("executorOf() tells why a Pod is being deleted, where the cluster says", () => {
+  const metadata = { name: "x", uid: "u", deletionTimestamp: "2026-11-30T01:02:00Z" };
+  const conditions = [{
+    type: "DisruptionTarget",
+    status: "True",
+    reason: "EvictionByEvictionAPI",
+    message: "Eviction API: evicting",
+  }];
+  const status = { phase: "Running", containerStatuses: [containerStatus({ running: {} })] };
+  const evicted = readPod(podWith({ ...status, conditions }, { metadata }));
+  assert.equal(evicted.deletion, "EvictionByEvictionAPI: Eviction API: evicting");
+  assert.equal(readPod(podWith(status, { metadata })).deletion, undefined);
+  assert.equal(readPod(podWith({ ...status, conditions })).deletion, undefined);
+});
+
 Deno.test("executorOf() shows a Pod that is being deleted as terminating, and alive", () => {
   const metadata = {
     name: "x",

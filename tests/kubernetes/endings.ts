@@ -65,6 +65,8 @@ const AFTER: Readonly<
   Record<typeof AFTER_CLAIM[number], {
     readonly act: (stage: Stage, executor: string) => Promise<void>;
     readonly text: RegExp;
+    /** What the API must say of it, where that is more than the log shows. */
+    readonly reason?: RegExp;
   }>
 > = {
   "after-eviction": {
@@ -89,7 +91,8 @@ const AFTER: Readonly<
   },
   "after-deleted": {
     act: (stage, executor) => deleted(stage, executor, []),
-    text: /the executor got SIGTERM/,
+    text: /gitea-dynamic-runner: the executor was deleted by somebody other than the controller/,
+    reason: /^the executor was deleted by somebody other than the controller$/,
   },
 };
 
@@ -202,7 +205,7 @@ async function checkAfter(stage: Stage, session: Session): Promise<void> {
     AFTER_CLAIM.map((name) =>
       report.check(`after the claim: ${name.slice("after-".length)}`, async () => {
         const run = runs.get(name) ?? 0;
-        const { act, text } = AFTER[name];
+        const { act, text, reason: told } = AFTER[name];
         await session.logged(run, /it has begun/);
         const since = performance.now();
         await act(stage, await session.executor(run));
@@ -214,6 +217,7 @@ async function checkAfter(stage: Stage, session: Session): Promise<void> {
         assert.match(log, text, end);
         const { reason, result } = await session.assignment(run);
         assert.equal(result, "failure");
+        if (told !== undefined) assert.match(reason?.detail ?? "", told);
         const why = log.split("\n").findLast((line) => text.test(line)) ?? "";
         return `failure after ${seconds} s, ${reason?.code ?? "no code"}: ${
           why.replace(/^\S+Z /, "").slice(0, 90)
