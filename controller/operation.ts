@@ -1,11 +1,11 @@
 import type { Action } from "./action_kinds.ts";
 import type { Call } from "./backend.ts";
 import type { OperationQuery } from "./operating_views.ts";
+import type { Role } from "./model/role.ts";
 import { iso, isoOrNull } from "./view_of.ts";
 import type { OperationView, Page } from "./views.ts";
 
-/** What somebody may do here. */
-export type Role = "viewer" | "operator" | "admin";
+export type { Role };
 
 /** Who asks for something. */
 export interface Actor {
