@@ -163,7 +163,7 @@ async function playOne(
     throw new Error([...complaints.slice(0, 12), ...more, faultsOfRound(played)].join("\n"));
   }
   const ways = Object.entries(ends).map(([how, count]) => `${count} ${how}`).join(", ");
-  const again = restarts === 0 ? "" : `, ${restarts} restarts`;
+  const again = restarts === 0 ? "" : `, ${restarts} ${restarts === 1 ? "restart" : "restarts"}`;
   return `${round.jobs.length} jobs, ${played.happened.length} faults${again}: ${ways}; ` +
     `ended after ${played.seconds.toFixed(1)} s, nothing left ${
       played.cleanSeconds.toFixed(1)
