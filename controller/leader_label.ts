@@ -58,11 +58,12 @@ export function createLeaderLabel(deps: {
 }): LeaderLabel {
   const { label, pod, clock } = deps;
   const logger = deps.logger.child({ component: "leader" });
+  /** The last request that takes it off had no answer: it may still arrive, after we have put it on again. */
   let unsure = false;
   /** Tries in a row to put it on our Pod that have failed. */
   let failures = 0;
 
-  /** Until the Pod of the dead one is gone, connections would go there, too. */
+  /** Puts it on our Pod, then takes it off `from`: until a dead one's Pod is gone, connections would go there, too. */
   const move = async (from: string | null, signal: AbortSignal) => {
     deps.guard();
     if (!(await label.set(pod, true, { signal }))) {
@@ -75,6 +76,7 @@ export function createLeaderLabel(deps: {
     }
   };
 
+  /** Keeps it on our Pod; the predecessor's loses it with the first success. */
   const keepOn = async (signal: AbortSignal) => {
     let from = podOfHolder(deps.predecessor());
     failures = 0;
@@ -98,7 +100,7 @@ export function createLeaderLabel(deps: {
     }
   };
 
-  /** True when all is as it should be. */
+  /** Looks which Pods have it, and puts that right. True when no other had it. */
   const compare = async (signal: AbortSignal): Promise<boolean> => {
     deps.guard();
     const labelled = await label.list({ signal });
@@ -109,6 +111,7 @@ export function createLeaderLabel(deps: {
     return others.length === 0;
   };
 
+  /** Keeps it off all others: a former leader's request may come late. */
   const keepAlone = async (signal: AbortSignal) => {
     let watchfulUntil = clock.monotonic() + WATCHFUL_MS;
     let told = false;

@@ -66,6 +66,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
   /** UIDs of Pods whose forced removal was logged: a finalizer of somebody else may keep one for long. */
   const forced = new Set<string>();
 
+  /** As the controller sees it. Not pure: the patience with this Pod begins with the first look at it. */
   const seen = (pod: Pod): Executor =>
     executorOf(pod, {
       prefix,
@@ -126,7 +127,8 @@ export function createPodBackend(options: PodBackendOptions): Backend {
     try {
       return (await cluster.getPod(pod.name, options))?.uid === pod.uid;
     } catch {
-      return false; // Whoever is told that it is gone looks once more, or the next list does.
+      // Told as gone: before the claim it is looked for again, after it the gate's heartbeats still count.
+      return false;
     }
   };
 
@@ -224,6 +226,8 @@ export function createPodBackend(options: PodBackendOptions): Backend {
         switch (change.kind) {
           case "all": {
             const names = new Set(change.pods.map(({ name }) => name));
+            // Not looked at one by one as below: one that lost only our labels while nobody watched is told
+            // as gone.
             const left = [...known.keys()].filter((name) => !names.has(name));
             for (const name of left) known.delete(name);
             yield* left.map(gone);

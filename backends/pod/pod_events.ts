@@ -57,6 +57,7 @@ export function createPodEvents(deps: {
   let dropped = 0;
   let failing = false;
 
+  /** True once for each kind of event of an executor; the oldest executors are forgotten. */
   const isFirst = (uid: string, reason: string): boolean => {
     const reasons = told.get(uid) ?? new Set();
     if (reasons.has(reason)) return false;
