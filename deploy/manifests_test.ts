@@ -135,6 +135,21 @@ Deno.test("the controller's variables are known ones, and a whole configuration"
   assert.deepEqual(guarded, [`${prefix}/`, `${prefix}/`, `${prefix}/`, `${prefix}/`]);
 });
 
+Deno.test("the command of docs/install.md gives every manifest another prefix", async () => {
+  const install = await Deno.readTextFile(new URL("../docs/install.md", import.meta.url));
+  const [, from = "", to = ""] = /sed 's#([^#]+)#([^#]+)#g'/.exec(install) ?? [];
+  assert.equal(to, "ci.example.org/");
+  let changed = 0;
+  for await (const { name } of Deno.readDir(MANIFESTS)) {
+    if (!name.endsWith(".yaml")) continue;
+    const before = await Deno.readTextFile(MANIFESTS + name);
+    const after = before.replaceAll(new RegExp(from, "g"), to);
+    assert.ok(!after.includes("ci.ddupan.top"), name);
+    if (after !== before) changed++;
+  }
+  assert.equal(changed, 2, "the facade's Service and the admission policy");
+});
+
 Deno.test("the controller's identity is the one that its configuration names", async () => {
   const config = await controllerConfig();
   const [entry] = await readManifests("examples/controller-identity.yaml");
