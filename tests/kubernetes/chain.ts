@@ -29,11 +29,11 @@ export async function checkChain(stage: Stage): Promise<void> {
     }
     const seen = executors.seen().slice(before);
     assert.equal(seen.length, JOBS, "Pods made");
-    // The log of the last one is read at the next event of its Pod.
+    // The log of the last one is read at the next event of its Pod, at the latest at its deletion.
     const times = await eventually(() => {
       const known = seen.flatMap((one) => one.firstCallMs ?? []);
       return known.length === JOBS && known.sort((a, b) => a - b);
-    }, { what: "the first call of each Pod's gate to be seen" });
+    }, { what: "the first call of each Pod's gate to be seen", timeoutMs: 90_000 });
     return `Pod created to first mTLS call p50 ${quantile(times, 0.5)} ms, p95 ${
       quantile(times, 0.95)
     } ms, max ${times.at(-1)} ms`;

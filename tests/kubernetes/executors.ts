@@ -32,8 +32,7 @@ export function watchExecutors(client: KubeClient, kubelet: Kubelet): SeenExecut
       const one = seen.get(uid) ?? { name, uid, createdAt: Date.now(), firstCallMs: null };
       seen.set(uid, one);
       if (one.firstCallMs !== null) continue;
-      const log = await kubelet.pod(name)?.log().catch(() => "") ?? "";
-      const met = metFacadeAt(log);
+      const met = metFacadeAt(await kubelet.logOf({ name, uid }, "executor"));
       if (met !== undefined) one.firstCallMs = met - one.createdAt;
     }
   })());

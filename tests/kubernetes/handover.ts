@@ -9,7 +9,7 @@ import { LEASE } from "../support/lease_cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { followLease, transitionGaps } from "./lease_history.ts";
 import { startFlow } from "./flow.ts";
-import { clientGoCommand, startRival } from "./rivals.ts";
+import { CLIENT_GO_WAIT_MS, clientGoCommand, startRival } from "./rivals.ts";
 import { openOutside } from "./outside.ts";
 import { startSession } from "./session.ts";
 import type { Stage } from "./stage.ts";
@@ -222,7 +222,8 @@ async function contender({ report, cluster }: Stage, troupe: Troupe): Promise<vo
     const at = troupe.send(leader, "SIGSTOP");
     troupe.send(standby, "SIGSTOP");
     try {
-      const taken = await go.heard("started", at, CRASH_MS + 2 * SLACK_MS);
+      // Nothing is promised of client-go: a renewal seen late, the Lease, a look that is just over.
+      const taken = await go.heard("started", at, LEASE_MS + 2 * CLIENT_GO_WAIT_MS + SLACK_MS);
       await pass(at + FREEZE_MS - Date.now());
       const woken = troupe.send(leader, "SIGCONT");
       troupe.send(standby, "SIGCONT");

@@ -66,6 +66,8 @@ export interface Kubelet extends AsyncDisposable {
   holdBy(rule: (pod: KubeObject) => Hold | undefined): void;
   pods(): readonly NodePod[];
   pod(name: string): NodePod | undefined;
+  /** What the container of a Pod that is or was on this node has printed; empty when it never ran. */
+  logOf(pod: Pick<NodePod, "name" | "uid">, container: string): Promise<string>;
   /** The kernel's OOM killer takes a container: SIGKILL, reported as `OOMKilled`. */
   killForMemory(name: string, container?: string): Promise<void>;
   /** Its first container is reported to have ended like this, without having run. */
@@ -372,6 +374,8 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       const found = [...entries.values()].find((one) => one.name === name);
       return found === undefined ? undefined : view(found);
     },
+    logOf: ({ name, uid }, container) =>
+      Deno.readTextFile(`${options.folder}/${name}-${uid}/${container}.log`).catch(() => ""),
     async killForMemory(name, container = "executor") {
       const entry = find(name);
       for (const one of entry.containers) if (one.name === container) one.reason = "OOMKilled";

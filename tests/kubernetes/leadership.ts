@@ -9,15 +9,12 @@ import { createReport } from "../e2e/report.ts";
 import { createKubeClient } from "../support/kube_client.ts";
 import { LEASE } from "../support/lease_cluster.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
-import { run } from "../support/process.ts";
 import { type StallProxy, startStallProxy } from "../support/stall_proxy.ts";
-import { gaps, openRing, overlaps, type Ring, type Rival } from "./rivals.ts";
+import { CLIENT_GO_WAIT_MS, gaps, openRing, overlaps, type Ring, type Rival } from "./rivals.ts";
 import type { Stage } from "./stage.ts";
 
 const LEASE_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;
-/** client-go looks once in 2.0 to 4.4 s, and may have seen the last renewal that late. */
-const CLIENT_GO_WAIT_MS = 4_400;
 const FREEZE_MS = 20_000;
 /** What a busy machine may add. */
 const SLACK_MS = 1_000;
@@ -37,20 +34,12 @@ interface Ground extends Pick<Stage, "report" | "signal"> {
 }
 
 /**
- * All checks of the election, each in a line, on an API server of its own: the contract of the store, two
- * namespaces side by side, then an outage of all.
+ * All checks of the election, each in a line, on an API server of its own: two namespaces side by
+ * side, then an outage of all. The contract of the store is a part of `contract`.
  */
 export async function checkLeadership(
   { report, signal }: Pick<Stage, "report" | "signal">,
 ): Promise<void> {
-  await report.check("the Lease's store keeps its contract on a real API server", async () => {
-    const suite = new URL("../contract/lease_kube.ts", import.meta.url).pathname;
-    const { stdout } = await run(Deno.execPath(), ["test", "-A", suite], {
-      env: { NO_COLOR: "1" },
-      signal,
-    });
-    return /\d+ passed \| \d+ failed/.exec(stdout)?.[0] ?? assert.fail(stdout);
-  });
   await using peers = await startPeers({ which: ["kube", "elector"], say: report.say, signal });
   const stage: Ground = { peers, report, signal };
   using client = await createKubeClient(peers.kube);

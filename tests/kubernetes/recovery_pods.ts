@@ -43,7 +43,6 @@ export async function checkRecovery(stage: Stage): Promise<void> {
   const { peers, client, kubelet } = cluster;
   const call = { signal };
   const deps = { logger: silentLogger, clock: systemClock };
-  // Makes the streams; whoever leads next takes over from it.
   {
     // Makes the streams; whoever leads next takes over from it.
     await using _first = await startSession(stage);
@@ -137,7 +136,11 @@ export async function checkRecovery(stage: Stage): Promise<void> {
     const run = await gitea.dispatch(repository, "quick.yaml");
     await using session = await startSession(stage, { env: { POD_CAPACITY: String(PODS + 4) } });
     const [name = ""] = session.names;
-    const lines = await session.controllerLog();
+    // The leader's label may be there before.
+    const lines = await eventually(async () => {
+      const said = await session.controllerLog();
+      return said.some(({ msg }) => msg === "backend recovered") && said;
+    }, { what: "the end of the recovery", timeoutMs: 60_000, everyMs: 100 });
     const line = lines.find((one) => one.msg === "backend recovered");
     assert.equal(line?.executors, PODS, JSON.stringify(line));
     const started = kubelet.pod(name)?.startedAt ?? 0;

@@ -46,6 +46,9 @@ export interface Ring extends AsyncDisposable {
   became(what: string, is: (state: LeaseState) => boolean, since: number): Promise<LeaseState>;
 }
 
+/** client-go looks once in 2.0 to 4.4 s, and may have seen the last renewal that late. */
+export const CLIENT_GO_WAIT_MS = 4_400;
+
 const CONTENDER = new URL("contender.ts", import.meta.url).pathname;
 
 /** Makes a {@link Ring} in a namespace of its own. */
