@@ -12,7 +12,6 @@ import { CONFIG_EXIT_CODE, formatFaults } from "./controller/config/report.ts";
 import { hangupIgnored, npxEnded } from "./embedded/launcher.ts";
 import { systemClock } from "./lib/clock.ts";
 import { LeadershipLost } from "./wiring/leading.ts";
-import { missingParts } from "./wiring/missing_parts.ts";
 import { runProgram } from "./wiring/program.ts";
 import settings from "./deno.json" with { type: "json" };
 
@@ -36,11 +35,6 @@ async function main(): Promise<number> {
     return CONFIG_EXIT_CODE;
   }
   const { config } = parsed;
-  const missing = missingParts(config);
-  if (missing.length > 0) {
-    writeStderr(formatFaults(missing));
-    return CONFIG_EXIT_CODE;
-  }
   const logger = createLogger(config.log);
   for (const warning of parsed.warnings) logger.warn("configuration", { detail: warning });
 

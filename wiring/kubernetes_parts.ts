@@ -34,7 +34,8 @@ export async function openCluster(
   };
   const before = () => mayAct();
   const kubernetes = stack.use(await createKubernetes(access, { ...deps, before }));
-  const settings = config.executors === "real" ? await podSettings(config) : null;
+  const pods = config.executors === "real" && config.backends.pod.enabled;
+  const settings = pods ? await podSettings(config) : null;
   const executors = createExecutorCluster(kubernetes, {
     namespace: config.namespace,
     clock,
@@ -92,7 +93,7 @@ export async function openCluster(
     },
     async podBackend(gitea, guard) {
       mayAct = guard;
-      if (settings === null) throw new TypeError("Make Pods: executors are processes here");
+      if (settings === null) throw new TypeError("Make Pods: no executor is one here");
       return createPodBackend({
         cluster: executors,
         pods: settings,

@@ -59,6 +59,11 @@ export interface ClusterParts extends Pick<Parts, "elect" | "label" | "announce"
   podBackend(gitea: ServerParts["gitea"], guard: () => void): Promise<Backend>;
 }
 
+/** What OpenSandbox gives. */
+export interface SandboxParts {
+  vmBackend(gitea: ServerParts["gitea"], guard: () => void): Promise<Backend>;
+}
+
 /** What parts are made with. */
 export interface PartsContext extends ProgramContext {
   readonly stack: AsyncDisposableStack;
@@ -97,9 +102,12 @@ export async function supplyParts(
   const cluster = config.kubernetes === null
     ? undefined
     : await (await import("./kubernetes_parts.ts")).openCluster(config, config.kubernetes, context);
+  const sandboxes = config.executors === "real" && config.backends.vm.enabled
+    ? (await import("./vm_parts.ts")).openSandboxes(config, context)
+    : undefined;
   const prepare = config.executors === "process"
     ? () => prepareProcesses(config, { ...context, facadeSpiffeId })
-    : () => Promise.resolve(makeReal(config, cluster));
+    : () => Promise.resolve(makeReal(config, { cluster, sandboxes }));
   const [[nats, gitea], makeExecutors] = await allOrNone([
     (stop) => inState(config, allOrNone([supplies.nats, supplies.gitea], stop)),
     prepare,
@@ -122,14 +130,25 @@ export async function supplyParts(
 }
 
 /** Executors that are isolated from this process (`EXECUTORS=real`). */
-function makeReal(config: Config, cluster: ClusterParts | undefined): MakeExecutors {
+function makeReal(
+  config: Config,
+  { cluster, sandboxes }: {
+    readonly cluster: ClusterParts | undefined;
+    readonly sandboxes: SandboxParts | undefined;
+  },
+): MakeExecutors {
   const { endpointSocket } = config.spiffe;
-  if (cluster === undefined || endpointSocket === null) {
+  const pods = config.backends.pod.enabled ? cluster : undefined;
+  if (endpointSocket === null || (config.backends.pod.enabled && pods === undefined)) {
     throw new TypeError("Make Pods: neither a cluster nor SPIFFE_ENDPOINT_SOCKET is configured");
   }
   return (gitea) =>
     Promise.resolve({
-      backends: async (guard) => [await cluster.podBackend(gitea, guard)],
+      backends: (guard) =>
+        Promise.all([
+          ...pods === undefined ? [] : [pods.podBackend(gitea, guard)],
+          ...sandboxes === undefined ? [] : [sandboxes.vmBackend(gitea, guard)],
+        ]),
       endpointSocket,
     });
 }

@@ -22,6 +22,8 @@ export interface Sources {
   leadership: () => LeadershipStatus | null;
   /** How the API server does; null where none is used. */
   kubernetes: (() => KubernetesStatus) | null;
+  /** How OpenSandbox's server does; null where none is used. */
+  opensandbox: (() => KubernetesStatus) | null;
   all(): Readonly<Record<SourceName, SourceView>>;
   /** Where another that leads is reached; null when this one leads, or nobody has said. */
   upstream(): Upstream | null;
@@ -52,12 +54,13 @@ export function createSources(
     spire: () => null,
     leadership: () => null,
     kubernetes: null,
+    opensandbox: null,
     all: () => ({
       gitea: giteaView(sources.gitea(), clock.now()),
       nats: natsView(sources, clock.now()),
-      kubernetes: kubernetesView(sources.kubernetes, clock.now()),
+      kubernetes: serverView(sources.kubernetes, clock.now()),
       spire: spireView(sources.spire(), clock.now()),
-      opensandbox: UNUSED,
+      opensandbox: serverView(sources.opensandbox, clock.now()),
     }),
     upstream() {
       const { holder, address, leading } = sources.leadership() ?? NOBODY;
@@ -132,7 +135,7 @@ function giteaView(status: GiteaStatus | null, now: number): SourceView {
   };
 }
 
-function kubernetesView(status: Sources["kubernetes"], now: number): SourceView {
+function serverView(status: Sources["kubernetes"], now: number): SourceView {
   if (status === null) return UNUSED;
   const { state, since, lastOkAt, lastError } = status();
   return {

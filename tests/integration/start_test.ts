@@ -149,21 +149,9 @@ Deno.test("main names everything that the production profile lacks at once", asy
   ) assert.ok(text.includes(`\n  ${message}\n`), `"${message}" in:\n${text}`);
 });
 
-Deno.test("main refuses sandboxes, which this version does not have, as a wrong setting", async () => {
-  const { code, text, place } = await failedStart({ ...PRODUCTION });
-  assert.equal(code, 2);
-  assert.match(text, /^Cannot start: one setting is wrong$/m);
-  assert.match(
-    text,
-    /COMPONENTS must not include vm-worker: this version has no backend for Open/,
-  );
-  await assert.rejects(Deno.stat(place.stateDir), Deno.errors.NotFound);
-});
-
 Deno.test("main in production names credentials of the cluster that cannot be read, and touches no STATE_DIR", async () => {
   const { code, error, place } = await failedStart({
     ...PRODUCTION,
-    COMPONENTS: "scheduler,pod-worker",
     ADMIN_LISTEN: "127.0.0.1:0",
     HEALTH_LISTEN: "127.0.0.1:0",
     KUBERNETES_SERVICE_ACCOUNT_DIR: "/nonexistent",

@@ -1,0 +1,41 @@
+import { createVmBackend } from "../backends/vm/vm_backend.ts";
+import { createLifecycle } from "../clients/opensandbox/lifecycle.ts";
+import type { Config } from "../controller/config/config.ts";
+import { instanceOf } from "../controller/model/ids.ts";
+import type { PartsContext, SandboxParts } from "./parts.ts";
+
+/**
+ * What OpenSandbox gives: microVMs as executors. Speaks with nobody yet; a server that is away is waited
+ * for later. Throws a `TypeError` without address or key, which parsing has refused.
+ */
+export function openSandboxes(config: Config, context: PartsContext): SandboxParts {
+  const { api: url, apiKey, pool, timeoutMs } = config.vm;
+  const { endpointSocket } = config.spiffe;
+  const { clock, logger, stack, sources } = context;
+  if (url === null || apiKey === null || endpointSocket === null) {
+    throw new TypeError(
+      "Make sandboxes: OPENSANDBOX_API, OPENSANDBOX_API_KEY and SPIFFE_ENDPOINT_SOCKET are required",
+    );
+  }
+  let mayAct = (): void => {
+    throw new Error("Make sandboxes: this process does not lead yet");
+  };
+  const api = stack.use(createLifecycle({ url, apiKey, clock, before: () => mayAct() }));
+  sources.opensandbox = () => api.status();
+  return {
+    async vmBackend(gitea, guard) {
+      mayAct = guard;
+      return createVmBackend({
+        api,
+        pool,
+        timeoutMs,
+        endpointSocket,
+        prefix: config.metadataPrefix,
+        instance: await instanceOf(gitea.uuid, config.namespace),
+        clock,
+        logger,
+        guard,
+      });
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { BackendError } from "../controller/backend.ts";
+import type { Config } from "../controller/config/config.ts";
+import { parseConfig } from "../controller/config/parse.ts";
+import { noRecorder } from "../controller/recorder.ts";
+import { systemClock } from "../lib/clock.ts";
+import { silentLogger } from "../lib/logger.ts";
+import { Secret } from "../lib/secret.ts";
+import { specOf } from "../tests/contract/backend_suite.ts";
+import { FAKE_KEY, startFakeOpenSandbox } from "../tests/fakes/opensandbox.ts";
+import { machine, PRODUCTION } from "../tests/support/config_env.ts";
+import { createSources } from "./sources.ts";
+import { openSandboxes } from "./vm_parts.ts";
+
+const call = { signal: new AbortController().signal };
+
+function configOf(env: Readonly<Record<string, string>>): Config {
+  const parsed = parseConfig({ ...PRODUCTION, ...env }, machine());
+  assert.equal(parsed.kind, "ok");
+  if (parsed.kind !== "ok") throw new Error("unreachable");
+  return parsed.config;
+}
+
+Deno.test("openSandboxes() makes sandboxes as configured, and none before this process leads", async () => {
+  await using server = startFakeOpenSandbox();
+  await using stack = new AsyncDisposableStack();
+  const config = configOf({
+    OPENSANDBOX_API: server.url,
+    OPENSANDBOX_API_KEY: FAKE_KEY,
+    VM_TIMEOUT_SECONDS: "7200",
+    METADATA_PREFIX: "ci.example.org",
+  });
+  const sources = createSources(systemClock, { self: "me", mode: "none" });
+  const { vmBackend } = openSandboxes(config, {
+    version: "0",
+    env: {},
+    isRoot: false,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+    announce() {},
+    stack,
+    sources,
+    recorder: noRecorder,
+  });
+  assert.equal(sources.all().opensandbox.state, "unknown");
+  let leads = false;
+  const backend = await vmBackend({ url: "x", uuid: "u", token: new Secret("t") }, () => {
+    if (!leads) throw new Error("does not lead");
+  });
+  assert.equal(backend.name, "vm");
+  await assert.rejects(backend.create(specOf("1", "vm"), call), BackendError);
+  assert.deepEqual(server.created, []);
+  leads = true;
+  await backend.create(specOf("1", "vm"), call);
+  const [body] = server.created as { timeout: number; env: Record<string, string> }[];
+  assert.equal(body?.timeout, 7200);
+  assert.equal(body?.env["SPIFFE_ENDPOINT_SOCKET"], PRODUCTION["SPIFFE_ENDPOINT_SOCKET"]);
+  assert.equal(sources.all().opensandbox.state, "up");
+});
