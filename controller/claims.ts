@@ -12,6 +12,7 @@ import type { StepSnapshot } from "./model/record.ts";
 import { noteMoment } from "./moments.ts";
 import type { ClaimAnswer, ExecutorEvents } from "./offers.ts";
 import type { RecordWriter } from "./record_writer.ts";
+import { createEndKeeper } from "./reported_end.ts";
 import { fromWireResult, isGone } from "./settle.ts";
 
 /** {@link ExecutorEvents}, until they are closed. */
@@ -211,6 +212,7 @@ export function createClaims(deps: {
       entry.lastReport = clock.monotonic();
       rememberSteps(entry, steps);
     },
+    endReported: createEndKeeper(deps),
     endedAtGitea(id) {
       const entry = ledger.get(id);
       if (entry === undefined) return;

@@ -11,7 +11,8 @@ import type { Effect, Event } from "./model/state.ts";
 import type { Offers } from "./offers.ts";
 import type { AssignmentQueue } from "./queue.ts";
 import type { RecordWriter } from "./record_writer.ts";
-import { settleTask } from "./settle.ts";
+import { settlementOfLost } from "./reported_end.ts";
+import { type Settlement, settleTask } from "./settle.ts";
 import type { Worker } from "./worker.ts";
 
 /** An effect that the shell has to carry out. */
@@ -162,21 +163,21 @@ export function createEffects(deps: {
         });
       case "settle":
         return persist(entry, "settle", async (signal) => {
+          const { taskId } = entry.info;
+          const record = entry.record?.value;
+          const text = `gitea-dynamic-runner: ${effect.detail}`;
+          let end: Omit<Settlement, "taskId"> = {
+            result: effect.result,
+            text,
+            steps: record?.steps ?? [],
+          };
           if (effect.code === "executor_lost") {
             // It may have told the end before it was lost: then that is the truth.
             const told = await deps.offers.conclude(entry.info.id, signal);
             if (told !== null) return { kind: "settled", result: told };
+            end = settlementOfLost(record, end);
           }
-          const result = await settleTask(
-            {
-              taskId: entry.info.taskId,
-              result: effect.result,
-              text: `gitea-dynamic-runner: ${effect.detail}`,
-              steps: entry.record?.value.steps ?? [],
-            },
-            { gitea: deps.gitea, clock },
-            signal,
-          );
+          const result = await settleTask({ taskId, ...end }, { gitea: deps.gitea, clock }, signal);
           return result === null ? { kind: "settled" } : { kind: "settled", result };
         });
       case "mark":

@@ -1,6 +1,6 @@
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { AssignmentId } from "./model/ids.ts";
-import type { Claim, StepSnapshot } from "./model/record.ts";
+import type { Claim, ReportedEnd, StepSnapshot } from "./model/record.ts";
 import type { Result } from "./model/reason.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 
@@ -80,6 +80,16 @@ export interface ExecutorEvents {
   rowsForwarded?(id: AssignmentId): void;
   /** Steps as last forwarded to Gitea, indexes shifted. */
   stepsForwarded(id: AssignmentId, steps: readonly StepSnapshot[]): void;
+  /**
+   * The runner has reported the end of its job, and Gitea is told next: first that it can take no
+   * more of the log. Resolves when it is recorded, or could not be in time: that holds up no job's
+   * end. Rejects with the signal's reason, or when this process may not act any more.
+   */
+  endReported?(
+    id: AssignmentId,
+    end: Omit<ReportedEnd, "at">,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** Gitea says that the job has ended though its runner works on: the runner is told to stop. */
   endedAtGitea(id: AssignmentId): void;
   /** Gitea accepted the final UpdateTask (or said for good that the task is unknown). */

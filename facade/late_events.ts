@@ -21,6 +21,7 @@ export function createLateEvents(): LateEvents {
     updated: (id) => target?.updated(id),
     rowsForwarded: (id) => target?.rowsForwarded?.(id),
     stepsForwarded: (id, steps) => target?.stepsForwarded(id, steps),
+    endReported: async (id, end, signal) => await target?.endReported?.(id, end, signal),
     endedAtGitea: (id) => target?.endedAtGitea(id),
     finalAccepted: (id, result) => target?.finalAccepted(id, result),
     shown: (id, gate, shown) => target?.shown(id, gate, shown),

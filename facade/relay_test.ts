@@ -36,7 +36,11 @@ function setup(offset = 0) {
       }),
       signal,
     );
-  const state = (result = Result.UNSPECIFIED, steps: [number, number][] = []) =>
+  const state = (
+    result = Result.UNSPECIFIED,
+    steps: [number, number][] = [],
+    outputs: Record<string, string> = {},
+  ) =>
     relay.updateTask({
       state: create(TaskStateSchema, {
         id: ID,
@@ -49,7 +53,7 @@ function setup(offset = 0) {
           })
         ),
       }),
-      outputs: {},
+      outputs,
     }, signal);
   return { gitea, task, events, clock, relay, log, state };
 }
@@ -229,6 +233,48 @@ Deno.test("a final state that comes to another controller without the log's end 
   await assert.rejects(silent.state(Result.SUCCESS), GiteaError);
   await silent.state(Result.SUCCESS);
   assert.equal(silent.task.result, Result.SUCCESS);
+});
+
+Deno.test("the end is recorded as it is judged, after the outputs and before the log is sealed", async () => {
+  const { gitea, task, log, state, events, relay } = setup(2);
+  const order: string[] = [];
+  const { updateTask } = gitea;
+  gitea.updateTask = (update, call) => {
+    order.push(`${Result[update.state.result]} ${Object.keys(update.outputs ?? {})}`);
+    return updateTask(update, call);
+  };
+  let away = true;
+  events.endReported = (_id, { result, steps, row }) => {
+    const at = steps.map(({ logIndex }) => logIndex);
+    order.push(`recorded ${result} ${at} ${row?.includes("evicted")}, sealed ${task.sealed}`);
+    return away ? Promise.reject(new Error("not any more")) : Promise.resolve();
+  };
+  relay.terminating("evicted");
+  await log(0, ["step", "context canceled"], true);
+  await assert.rejects(state(Result.SUCCESS, [[0, 2]], { key: "value" }), /not any more/);
+  assert.equal(task.sealed, false, "nothing is sealed by one that may not act any more");
+  away = false;
+  order.length = 0;
+  await state(Result.SUCCESS, [[0, 2]], { key: "value" });
+  assert.deepEqual(order, [
+    "UNSPECIFIED key",
+    "recorded failure 2 true, sealed false",
+    "FAILURE key",
+  ]);
+  assert.equal(task.result, Result.FAILURE);
+});
+
+Deno.test("the end is recorded once, however often Gitea does not take it", async () => {
+  const { gitea, log, state, events } = setup();
+  let recorded = 0;
+  events.endReported = () => Promise.resolve(void recorded++);
+  const { updateTask } = gitea;
+  gitea.updateTask = () => Promise.reject(new GiteaError("unavailable", "Update the task: away"));
+  await log(0, ["Job succeeded"], true);
+  for (let tries = 0; tries < 3; tries++) await assert.rejects(state(Result.SUCCESS), GiteaError);
+  gitea.updateTask = updateTask;
+  await state(Result.SUCCESS);
+  assert.equal(recorded, 1);
 });
 
 Deno.test("a success of an interrupted job becomes failure, with the reason in the log before the seal", async () => {

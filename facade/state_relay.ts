@@ -48,7 +48,10 @@ export interface StateRelay {
 /** What it works with. */
 export interface StateRelayDeps {
   readonly gitea: Gitea;
-  readonly events: Pick<ExecutorEvents, "stepsForwarded" | "endedAtGitea" | "whyDeleted">;
+  readonly events: Pick<
+    ExecutorEvents,
+    "stepsForwarded" | "endReported" | "endedAtGitea" | "whyDeleted"
+  >;
   readonly clock: Clock;
   readonly log: LogRelay;
   /** Gitea has accepted the final state. */
@@ -74,6 +77,8 @@ export function createStateRelay(
   let final: UpdateTaskResponse | null = null;
   let reported: StateReport | null = null;
   let mayMissRows = false;
+  /** What {@link keep} has kept. */
+  let kept: string | null = null;
 
   const forwardState = async (
     state: TaskState,
@@ -84,6 +89,27 @@ export function createStateRelay(
     const answer = await gitea.updateTask({ state: shifted, outputs }, { signal });
     events.stepsForwarded(task.id, snapshotSteps(shifted));
     return answer;
+  };
+  /**
+   * Keeps the end before the log is sealed: if the executor and this process are lost right after that,
+   * nobody could say any more in the log why the job has failed. What is kept has no outputs, so that
+   * Gitea is given them before; it takes them of a job that still runs.
+   */
+  const keep = async (
+    state: TaskState,
+    { row }: Verdict,
+    outputs: UpdateTaskRequest["outputs"],
+    signal: AbortSignal,
+  ) => {
+    const result = fromWireResult(state.result);
+    const key = `${state.result} ${row}`;
+    if (result === null || key === kept || events.endReported === undefined) return;
+    if (Object.keys(outputs).length > 0) {
+      await forwardState({ ...state, result: WireResult.UNSPECIFIED }, outputs, signal);
+    }
+    const steps = snapshotSteps(shiftSteps(state, task.offset));
+    await events.endReported(task.id, { result, steps, row }, signal);
+    kept = key;
   };
   /** What the runner is told: of an operator's cancel, too. */
   const heard = (answer: UpdateTaskResponse): UpdateTaskResponse =>
@@ -140,8 +166,9 @@ export function createStateRelay(
       const now = explained(judge(facts), asked ?? (cancelled ? null : deleted));
       // A reason that stands in a sealed log cannot be taken back.
       if (verdict === null || verdict.row === null) verdict = now;
-      if (verdict.row !== null || log.isComplete) await log.seal(verdict.row, signal);
       const judged = { ...state, result: verdict.result };
+      await keep(judged, verdict, outputs, signal);
+      if (verdict.row !== null || log.isComplete) await log.seal(verdict.row, signal);
       const answer = await forwardState(judged, outputs, signal);
       final = answer;
       settle(

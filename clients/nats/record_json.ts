@@ -1,5 +1,10 @@
 import { type ExecutorName, isBackendName } from "../../controller/model/ids.ts";
-import type { Claim, StepSnapshot, TaskRecord } from "../../controller/model/record.ts";
+import type {
+  Claim,
+  ReportedEnd,
+  StepSnapshot,
+  TaskRecord,
+} from "../../controller/model/record.ts";
 import type { Result } from "../../controller/model/reason.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import { type Json, numberAt, numberOf, textAt, textOf } from "./json.ts";
@@ -14,6 +19,7 @@ export function readRecord(json: Json): TaskRecord | undefined {
   const { backend, repository, job } = json;
   if (!isBackendName(backend)) return undefined;
   if (typeof repository !== "string" || typeof job !== "string") return undefined;
+  const end = reported(json.reported);
   return {
     backend,
     repository,
@@ -29,10 +35,11 @@ export function readRecord(json: Json): TaskRecord | undefined {
     uid: textOf(json.uid),
     claimedBy: claim(json.claimedBy),
     logOffset: numberAt(json, "logOffset"),
-    steps: Array.isArray(json.steps) ? json.steps.map(step) : [],
+    steps: steps(json.steps),
     failures: numberAt(json, "failures"),
     parkedUntil: numberOf(json.parkedUntil),
     released: numberOf(json.released),
+    ...end === null ? {} : { reported: end },
     terminal: terminal(json.terminal),
     epoch: numberAt(json, "epoch"),
   };
@@ -47,6 +54,10 @@ function claim(value: unknown): Claim | null {
   };
 }
 
+function steps(value: unknown): StepSnapshot[] {
+  return Array.isArray(value) ? value.map(step) : [];
+}
+
 function step(value: unknown): StepSnapshot {
   const json = objectOrEmpty(value);
   return {
@@ -56,6 +67,18 @@ function step(value: unknown): StepSnapshot {
     stoppedAt: numberAt(json, "stoppedAt"),
     logIndex: numberAt(json, "logIndex"),
     logLength: numberAt(json, "logLength"),
+  };
+}
+
+function reported(value: unknown): ReportedEnd | null {
+  if (!isObject(value)) return null;
+  const ended = result(value.result);
+  if (ended === null) return null;
+  return {
+    result: ended,
+    steps: steps(value.steps),
+    row: textOf(value.row),
+    at: numberAt(value, "at"),
   };
 }
 

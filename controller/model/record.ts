@@ -20,6 +20,15 @@ export interface Claim {
   readonly at: number;
 }
 
+/** The end that an executor has reported, as Gitea is to be told of it. */
+export interface ReportedEnd {
+  readonly result: Result;
+  readonly steps: readonly StepSnapshot[];
+  /** Why the result is not what the runner said, or who brought it about: the log's last row. */
+  readonly row: string | null;
+  readonly at: number;
+}
+
 /**
  * `task.<id>` in the KV bucket: what must not be lost or decided twice about one task. Written by
  * compare-and-set, never holds a secret, deleted after both message and executor are gone.
@@ -49,6 +58,11 @@ export interface TaskRecord {
   readonly parkedUntil: number | null;
   /** An operator gave the executor up (`forget`) at this time. */
   readonly released: number | null;
+  /**
+   * Written before the log is sealed, so that a job whose executor and controller are lost before
+   * Gitea has taken the final state ends as it did. Absent until then, and from earlier releases.
+   */
+  readonly reported?: ReportedEnd;
   /** The final state that Gitea accepted; null until then. */
   readonly terminal: { readonly result: Result; readonly at: number } | null;
   /** Epoch of the leader that wrote this; an older epoch's write is refused. */

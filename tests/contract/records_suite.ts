@@ -62,6 +62,12 @@ export function recordsContract(name: string, setup: () => Promise<RecordsWorld>
       uid: "uid-1",
       claimedBy: { executor: "ci-00-1" as ExecutorName, gate: "ab", at: 5 },
       steps: [{ id: 0, result: "success", startedAt: 1, stoppedAt: 2, logIndex: 3, logLength: 4 }],
+      reported: {
+        result: "cancelled",
+        steps: [{ id: 0, result: null, startedAt: 1, stoppedAt: 0, logIndex: 3, logLength: 4 }],
+        row: "gitea-dynamic-runner: why",
+        at: 6,
+      },
       terminal: { result: "failure", at: 9 },
       parkedUntil: 7,
       released: 8,

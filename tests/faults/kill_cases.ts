@@ -3,7 +3,7 @@ import type { FaultCase } from "./case.ts";
 import { eventually } from "../support/eventually.ts";
 import { theExecutor } from "./executors.ts";
 import { checkJob, checkNothingLeft, type Expected, REASON } from "./oracle.ts";
-import { type HeldMoment, type Point, POINTS } from "./points.ts";
+import { type HeldMoment, type Point, POINTS, SEALED_NOT_ENDED } from "./points.ts";
 import type { World } from "./world.ts";
 
 /** Who is killed, and how it comes back. */
@@ -78,6 +78,20 @@ const gate: Victim = {
   },
 };
 
+/** What the gate would repeat to the next controller is lost with it: the record has it. */
+const both: Victim = {
+  name: "controller and the gate",
+  points: [SEALED_NOT_ENDED],
+  async kill(world, moment) {
+    const { gate } = await theExecutor(world.place.runtimeDir);
+    await world.kill();
+    signalProcess(gate, "SIGKILL");
+    moment.lose();
+    await world.start();
+  },
+  expected: () => GREEN,
+};
+
 /** The records, the flags and the epoch are lost: only the executor knows what it holds. */
 const bucket: Victim = {
   name: "controller, and loss of the bucket,",
@@ -129,7 +143,7 @@ const bucketCase: FaultCase = {
   },
 };
 
-const VICTIMS = [controller, bucket, natsServer, gate];
+const VICTIMS = [controller, bucket, natsServer, gate, both];
 
 /** SIGKILL of each victim at each point, and the loss of the bucket. */
 export const killCases: readonly FaultCase[] = [

@@ -94,6 +94,13 @@ export const POINTS: readonly Point[] = [
   },
 ];
 
+/** Only whoever keeps the runner's word still knows it, if the executor is lost as well. */
+export const SEALED_NOT_ENDED: Point = onForge(
+  "the log is sealed and the final state is on its way",
+  true,
+  (call) => isFinalState(call) && call.answer === null,
+);
+
 const REACH_MS = 30_000;
 
 /** Rejects when the point is not reached in time. */
