@@ -294,7 +294,9 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     try {
       const { backend } = workerOf(info.backend);
       const found = await abortable(backend.find(nameOf(info), { signal: stop }), stop);
-      return found === undefined || found.uid !== executor?.uid || found.ended !== null;
+      // One that is being deleted would lose the job.
+      return found === undefined || found.uid !== executor?.uid || found.ended !== null ||
+        found.terminating;
     } catch {
       signal.throwIfAborted();
       return false;

@@ -124,6 +124,27 @@ Deno.test("claim() of an executor that has just died is not recorded: another on
   world.assertClean();
 });
 
+Deno.test("claim() of an executor that somebody deletes is not recorded: another one is made", async () => {
+  const { world, info, signal, events } = await ready();
+  await using _world = world;
+  world.plan = () => ({});
+  const name = world.executor(1);
+  const executor = world.pod.executors.get(name);
+  assert.ok(executor !== undefined);
+  world.pod.faults.muteWatch = true;
+  world.pod.faults.holdDeletes = true;
+  await world.pod.delete(executor, { signal });
+  world.pod.faults.muteWatch = false;
+  assert.equal((await events.claim(info.id, "a", signal)).kind, "wait");
+  assert.equal(world.pod.executors.get(name)?.terminating, true);
+  world.pod.faults.holdDeletes = false;
+  world.pod.vanish(name);
+  await world.cleaned(1);
+  assert.equal(world.events(1).filter((e) => e === "executor_created").length, 2);
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.SUCCESS);
+  world.assertClean();
+});
+
 Deno.test("engine goes through when another wrote the record between its read and its write", async () => {
   await using world = await createWorld();
   let meddled = 0;
