@@ -5,7 +5,7 @@ import { noteDeletion } from "./deletion.ts";
 import type { Deed } from "./effects.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
-import type { AssignmentId, ExecutorName } from "./model/ids.ts";
+import type { AssignmentId, BackendName, ExecutorName } from "./model/ids.ts";
 import { isBeforeClaim, type Presence } from "./model/state.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Strangers } from "./strangers.ts";
@@ -156,7 +156,8 @@ export function createLifecycle(deps: {
       if (!("presence" in state)) continue;
       const silentSince = Math.max(facade ?? now, entry.lastSeen ?? 0);
       deps.inquire(entry);
-      if (hasEnded(state.presence) && now - silentSince >= times.silenceMs) lost(entry);
+      const limitMs = hasEnded(state.presence) ? times.silenceMs : SILENCE_ALONE_MS[backend.name];
+      if (now - silentSince >= limitMs) lost(entry);
       const { toldToStop, lastReport } = entry;
       if (toldToStop !== null && now - Math.max(toldToStop, lastReport ?? 0) >= times.deafMs) {
         deaf(entry);
@@ -176,13 +177,17 @@ export function createLifecycle(deps: {
 
   const lost = (entry: Entry) => {
     const ending = entry.executor?.ended;
-    const told = entry.terminating;
-    const why = entry.deletion ?? (told === null ? null : `the executor was terminated: ${told}`);
-    const detail = why !== null
+    const { deletion, terminating: told } = entry;
+    const why = deletion ?? (told === null ? null : `the executor was terminated: ${told}`);
+    const detail = deletion !== null && ending == null
+      ? `the executor vanished without a result: ${deletion}`
+      : why !== null
       // The gate knows that it was asked to end, the backend why: eviction, node shutdown.
       ? `${why}${ending == null ? "" : `; ${ending.detail}`}`
       : ending != null
       ? `the executor ended without a result: ${ending.detail}`
+      : "presence" in entry.state && !hasEnded(entry.state.presence)
+      ? "the executor has been silent for 3 minutes, and its backend does not tell of an end"
       : "the executor vanished without a result";
     ledger.dispatch(entry.info.id, { kind: "lost", code: "executor_lost", detail });
   };
@@ -232,6 +237,12 @@ export function createLifecycle(deps: {
     },
   };
 }
+
+/**
+ * Silence that proves a claimed executor lost without its backend's word: a sandbox whose program has
+ * ended goes on being called running (SPEC 10).
+ */
+const SILENCE_ALONE_MS: Readonly<Record<BackendName, number>> = { pod: Infinity, vm: 180_000 };
 
 const UNHEARD = "its executor has ended, and its record is lost: nobody can tell whether it has " +
   "begun the job, so it is not begun again; run it again if that does no harm";

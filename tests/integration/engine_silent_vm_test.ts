@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import type { BackendName } from "../../controller/model/ids.ts";
+import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
+import { createWorld, type World } from "../support/engine_world.ts";
+
+/** A job whose program is gone, and whose backend goes on calling its executor running. */
+async function silentJob(world: World, backend: BackendName): Promise<void> {
+  world.plan = () => ({ fate: "dies_running" });
+  Object.assign(world[backend], { end() {} });
+  await world.start();
+  await world.submit(1, { backend });
+  await world.until("running", () => world.events(1).includes("running"));
+}
+
+Deno.test("engine gives up a microVM that has been silent for three minutes, and deletes it", async () => {
+  await using world = await createWorld({ backends: ["vm"] });
+  await silentJob(world, "vm");
+  await world.clock.advance(170_000);
+  assert.ok(!world.events(1).includes("lost"));
+  await world.until("the loss", () => world.events(1).includes("lost"), 15_000);
+  await world.cleaned(1);
+  const task = world.gitea.tasks.get(1n);
+  assert.equal(task?.result, Result.FAILURE);
+  assert.match(task?.rows.at(-1) ?? "", /silent for 3 minutes/);
+  assert.equal(world.runs.get("1"), 1);
+  world.assertClean();
+});
+
+Deno.test("engine counts the silence of a microVM from the start of its own facade", async () => {
+  await using world = await createWorld({ backends: ["vm"] });
+  world.plan = () => ({ fate: "dies_running" });
+  Object.assign(world.vm, { end() {} });
+  const first = await world.start();
+  await world.submit(1, { backend: "vm" });
+  await world.until("running", () => world.events(1).includes("running"));
+  first.kill();
+  await world.clock.advance(600_000);
+  await world.start();
+  await world.clock.advance(170_000);
+  assert.ok(!world.events(1).includes("lost"));
+  await world.until("the loss", () => world.events(1).includes("lost"), 15_000);
+  await world.cleaned(1);
+  world.assertClean();
+});
+
+Deno.test("engine does not give up a Pod for its silence alone", async () => {
+  await using world = await createWorld();
+  await silentJob(world, "pod");
+  await world.clock.advance(600_000);
+  assert.ok(!world.events(1).includes("lost"));
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.UNSPECIFIED);
+});
