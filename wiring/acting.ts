@@ -172,13 +172,13 @@ export async function startActing(
     operating,
     backends,
     async run(stop) {
+      // Executors must find the next leader, not one that can do nothing for them any more. From the
+      // first moment on: the lead can be lost while executors are still being taken over.
+      const closing = lost.aborted ? closeFacade() : onceAborted(lost, closeFacade);
+      // Only a lost lead waits for it, below.
+      closing.catch(() => {});
       await engine.takeOver(stop);
       await operating.actions.start(stop);
-      // Executors must find the next leader, not one that can do nothing for them any more.
-      const closing = Promise.withResolvers<void>();
-      lost.addEventListener("abort", () => closeFacade().then(closing.resolve, closing.reject), {
-        once: true,
-      });
       await Promise.all([
         serve(stop),
         scheduler.run(stop),
@@ -197,10 +197,17 @@ export async function startActing(
           guard,
         }, stop),
       ]);
-      if (lost.aborted) await closing.promise;
+      if (lost.aborted) await closing;
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** What `work` does once the signal has aborted; pending until then. */
+function onceAborted(signal: AbortSignal, work: () => PromiseLike<void>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => work().then(resolve, reject), { once: true });
+  return promise;
 }
 
 /** The leader's own ways to Gitea and NATS, by which nothing leaves once it may not act any more. */
