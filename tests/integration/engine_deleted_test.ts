@@ -46,6 +46,20 @@ Deno.test("engine says of a job without a result that somebody has deleted its e
   world.assertClean();
 });
 
+Deno.test("engine says of an executor that vanishes that somebody has deleted it", async () => {
+  await using world = await createWorld();
+  world.plan = () => ({ runMs: 20_000, fate: "vanishes_running" });
+  const { engine } = await world.start();
+  await world.submit(1);
+  await deleteByHand(world);
+  await world.cleaned(1, 120_000);
+  assert.equal(
+    engine.ledger.get(world.id(1))?.reason?.detail,
+    `the executor vanished without a result: ${BY_HAND}`,
+  );
+  world.assertClean();
+});
+
 Deno.test("engine says nothing of a deletion that does not keep the job from its success", async () => {
   await using world = await createWorld();
   world.plan = () => ({ runMs: 20_000 });
