@@ -161,10 +161,10 @@ function nextSteps(url: string, out: string, name: string): string {
   ${folder}/GITEA_RUNNER_UUID
   ${folder}/GITEA_RUNNER_TOKEN      one value each
 
-Next, either
-  set -a; . ${out}; set +a; GITEA_URL=${url} deno task start
-or
-  GITEA_URL=${url} GITEA_RUNNER_UUID_FILE=${folder}/GITEA_RUNNER_UUID GITEA_RUNNER_TOKEN_FILE=${folder}/GITEA_RUNNER_TOKEN deno task start
+Next, on this machine (add ALLOW_UNISOLATED=yes where Gitea is not on loopback: README says what it means)
+  set -a; . ${out}; set +a; GITEA_URL=${url} npx -y deno@2.9.6 task start
+or, with the values in files, GITEA_RUNNER_UUID_FILE and GITEA_RUNNER_TOKEN_FILE. On Kubernetes both files become
+keys of the controller's Secret: docs/install.md, "Registration and Secret".
 
 One registration serves one controller. Gitea tells the token only once: keep these files.
 `;
