@@ -44,7 +44,7 @@ Deno.test("runRegister() writes a registration that Gitea accepts, readable by i
     assert.equal((Deno.statSync(`${s.folder}/${name}`).mode ?? 0) & 0o777, 0o600, name);
   }
   assert(!s.said().includes(token), "the token was printed");
-  assert.match(s.said(), /deno task start/);
+  assert.match(s.said(), /npx -y deno@2\.9\.6 task start/);
 });
 
 Deno.test("runRegister() replaces no file and registers nothing when one exists", async () => {
