@@ -154,7 +154,10 @@ Deno.test("a create that its caller has left is waited for by whoever looks next
   controller.abort(reason);
   await assert.rejects(making, reason);
   assert.equal((await refusal(backend.create(signed("1"), call))).code, "conflict");
+  let listed = false;
+  server.onPage = () => void (listed = true);
   const finding = backend.find(signed("1").name, call);
+  await eventually(() => listed, { what: "a list that lacks it" });
   resolve();
   const found = await finding;
   assert.deepEqual(found?.metadata, signed("1").metadata);
