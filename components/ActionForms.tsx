@@ -1,8 +1,10 @@
 import type { ComponentChildren } from "preact";
+import { atLeast, type Role } from "../controller/model/role.ts";
 import type { Acting } from "./acting.ts";
 import { inert } from "./inert.ts";
 import { fill, useLang } from "./lang.ts";
 import { Panel } from "./Parts.tsx";
+import { Proof } from "./Proof.tsx";
 
 /** The panel with a page's actions, or why there are none. */
 export function ActionPanel(
@@ -30,7 +32,7 @@ export function mayAct({ role, elsewhere }: Acting): boolean {
  * be undone; it works without script.
  */
 export function Step(
-  { name, path, title, about, acting, fields = [], children }: {
+  { name, path, title, about, acting, needs = "operator", fields = [], children }: {
     /** Differs from the other forms of the page. */
     name: string;
     /** Where the form is sent. */
@@ -38,6 +40,8 @@ export function Step(
     title: string;
     about: string;
     acting: Acting;
+    /** The least role that may. */
+    needs?: Role;
     /** Hidden ones. */
     fields?: readonly (readonly [name: string, value: string])[];
     /** Further fields. */
@@ -45,6 +49,7 @@ export function Step(
   },
 ) {
   const { acting: text } = useLang().dict;
+  if (!atLeast(acting.role, needs)) return <NeedsAdmin title={title} />;
   return (
     <details class="step" name="step">
       <summary class="button">{title}…</summary>
@@ -59,6 +64,11 @@ export function Step(
   );
 }
 
+/** In place of a form that somebody may not send. */
+export function NeedsAdmin({ title }: { title: string }) {
+  return <p class="empty">{fill(useLang().dict.acting.admin, { action: title })}</p>;
+}
+
 /** Key, precondition and what else a form carries unseen. */
 export function Hidden(
   { acting, name, fields = [] }: {
@@ -69,6 +79,7 @@ export function Hidden(
 ) {
   return (
     <>
+      <Proof />
       <input type="hidden" name="key" value={`${acting.key}-${name}`} />
       {acting.tag === null ? null : <input type="hidden" name="if_match" value={acting.tag} />}
       {fields.map(([field, value]) => (

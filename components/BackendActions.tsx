@@ -73,6 +73,7 @@ export function BackendActions(
       )}
       <Step
         name="capacity"
+        needs="admin"
         path={to("capacity")}
         title={text.capacity}
         about={text.capacityText}
@@ -93,6 +94,7 @@ export function BackendActions(
       {capacity === null ? null : (
         <Step
           name="configured"
+          needs="admin"
           path={to("capacity")}
           title={fill(text.configuredCapacity, { n: number(lang, capacity.replaced) })}
           about={text.capacityText}

@@ -88,6 +88,7 @@ function LabelActions({ canary, acting }: { canary: CanaryView; acting: Acting }
         <Step
           key={name}
           name={name}
+          needs="admin"
           path={path}
           title={name === "vm" ? text.promote : text.demote}
           about={name === "vm" ? text.promoteText : text.demoteText}

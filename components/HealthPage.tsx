@@ -2,6 +2,7 @@ import type { HealthView, SelfTestView, VersionView } from "../controller/operat
 import { duration, useLang } from "./lang.ts";
 import { Maybe, PageHead, Panel, Scroller, Table } from "./Parts.tsx";
 import { Age, Outside } from "./Small.tsx";
+import { Proof } from "./Proof.tsx";
 
 /** What the page shows. */
 export interface HealthData {
@@ -32,6 +33,7 @@ export function HealthPage({ data }: { data: HealthData }) {
           </Scroller>
         )}
         <form method="post" action="/health/run" class="inset">
+          <Proof />
           <button type="submit" disabled={selfTests.length === 0}>{text.run}</button>
         </form>
       </Panel>

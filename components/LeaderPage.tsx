@@ -123,6 +123,7 @@ function StepDown({ data }: { data: LeaderData }) {
       {leader.mode === "none" ? <p class="mute">{text.noElection}</p> : (
         <Step
           name="step-down"
+          needs="admin"
           path="/actions/leader/step-down"
           title={text.stepDown}
           about={`${text.stepDownText} ${plural(lang, text.stepDownRunning, running)}`}

@@ -1,5 +1,6 @@
+import { atLeast } from "../controller/model/role.ts";
 import type { ReleasePreview } from "../controller/release_preview.ts";
-import { ActionPanel, Hidden, mayAct, Note } from "./ActionForms.tsx";
+import { ActionPanel, Hidden, mayAct, NeedsAdmin, Note } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { inert } from "./inert.ts";
 import { JobLink } from "./JobTables.tsx";
@@ -77,6 +78,8 @@ function Tier(
             <strong>{text.refused}.</strong> {inert(preview.refused, 300)}
           </p>
         )
+        : confirm && !atLeast(acting.role, "admin")
+        ? <NeedsAdmin title={text.tiers[tier]} />
         : (
           <form method="post" action={`/actions/assignments/${id}/${kind}`} class="tier-form">
             <Hidden

@@ -3,6 +3,9 @@ import { useContext } from "preact/hooks";
 import { clockTime, coarse, fill, useLang } from "./lang.ts";
 import { LiveContext } from "./live.ts";
 import { useNow } from "./now.ts";
+import { inert } from "./inert.ts";
+import { Proof } from "./Proof.tsx";
+import { VisitorContext } from "./visitor.ts";
 
 /** What every page has around its content. `at`: when the data was read, RFC 3339 UTC. */
 export function Shell(
@@ -17,6 +20,8 @@ export function Shell(
   },
 ) {
   const { dict } = useLang();
+  const { kind } = useContext(VisitorContext);
+  const stranger = kind === "anonymous";
   return (
     <>
       <a class="skip" href="#content">{dict.skip}</a>
@@ -25,16 +30,17 @@ export function Shell(
           <Logo />
           <span>{dict.product}</span>
         </a>
-        <Navigation path={path} backends={backends} />
+        {stranger ? null : <Navigation path={path} backends={backends} />}
         <span class="push" />
-        <LiveMark at={at} />
+        {stranger ? null : <LiveMark at={at} />}
+        <Who />
         <Languages path={path} />
       </header>
       <Banner at={at} />
       <main id="content" tabIndex={-1}>{children}</main>
       <footer>
         <span>{fill(dict.footer.version, { v: version })}</span>
-        <span>{dict.footer.loopback}</span>
+        {kind === "local" ? <span>{dict.footer.loopback}</span> : null}
         <a href="/api/v1/openapi.json">{dict.footer.api}</a>
         <a href="/api/v1/status">{dict.footer.status}</a>
         <span class="push" id="keyboard" />
@@ -62,6 +68,20 @@ function Navigation({ path, backends }: { path: string; backends: readonly strin
         <a key={href} href={href} aria-current={here === href ? "page" : undefined}>{name}</a>
       ))}
     </nav>
+  );
+}
+
+/** Who has signed in, and the way out. */
+function Who() {
+  const { signIn: text } = useLang().dict;
+  const visitor = useContext(VisitorContext);
+  if (visitor.kind !== "session") return null;
+  return (
+    <form method="post" action="/sign-out" class="who">
+      <span>{inert(visitor.name, 60)} · {visitor.role}</span>
+      <Proof />
+      <button type="submit">{text.out}</button>
+    </form>
   );
 }
 

@@ -1,6 +1,7 @@
+import { atLeast } from "../controller/model/role.ts";
 import type { StrangerTier } from "../controller/action_kinds.ts";
 import type { ExecutorView } from "../controller/views.ts";
-import { ActionPanel, Hidden, mayAct, Note } from "./ActionForms.tsx";
+import { ActionPanel, Hidden, mayAct, NeedsAdmin, Note } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { inert } from "./inert.ts";
 import { fill, useLang } from "./lang.ts";
@@ -69,6 +70,8 @@ export function StrangerPage({ data }: { data: StrangerData }) {
 function Tier({ tier, name, acting }: { tier: StrangerTier; name: string; acting: Acting }) {
   const { stranger: text, release } = useLang().dict;
   const typed = inert(name, 253);
+  const title = release.tiers[tier];
+  if (tier === "forget" && !atLeast(acting.role, "admin")) return <NeedsAdmin title={title} />;
   return (
     <Panel id={`tier-${tier}`} title={release.tiers[tier]} kind={`tier ${tier}`}>
       <p class="inset-text">{text.about[tier]}</p>

@@ -23,6 +23,8 @@ export interface ActionRequest {
  */
 export type Refusal =
   | { readonly kind: "absent"; readonly detail: string }
+  /** The role of who asked does not suffice. */
+  | { readonly kind: "forbidden"; readonly detail: string }
   /** It does not fit to how things stand: `current`. */
   | {
     readonly kind: "conflict";

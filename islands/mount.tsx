@@ -5,6 +5,7 @@ import { type Live, LiveContext } from "../components/live.ts";
 import { NowContext } from "../components/now.ts";
 import { Shell } from "../components/Shell.tsx";
 import { createTickingClock } from "./clock.ts";
+import { type Visitor, VisitorContext } from "../components/visitor.ts";
 import { Keyboard } from "./Keyboard.tsx";
 import { type Message, openStream } from "./stream.ts";
 
@@ -21,6 +22,7 @@ interface Embedded<D> {
   readonly version: string;
   readonly backends: readonly string[];
   readonly path: string;
+  readonly visitor: Visitor;
 }
 
 /** How an island follows the stream. */
@@ -102,14 +104,16 @@ function App<D extends Dated>({ embedded, page, data, live, now }: {
     <LangContext.Provider value={embedded.lang}>
       <NowContext.Provider value={now}>
         <LiveContext.Provider value={live.value}>
-          <Shell
-            at={data.value.at}
-            version={embedded.version}
-            backends={embedded.backends}
-            path={embedded.path}
-          >
-            <Content data={data.value} />
-          </Shell>
+          <VisitorContext.Provider value={embedded.visitor}>
+            <Shell
+              at={data.value.at}
+              version={embedded.version}
+              backends={embedded.backends}
+              path={embedded.path}
+            >
+              <Content data={data.value} />
+            </Shell>
+          </VisitorContext.Provider>
         </LiveContext.Provider>
       </NowContext.Provider>
     </LangContext.Provider>

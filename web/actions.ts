@@ -1,6 +1,10 @@
 import type { Context } from "hono";
 import type { ActionOutcome } from "../controller/actions.ts";
-import { faultOfHeaders } from "./action_request.ts";
+import { faultOfRole, roleForKind } from "../controller/access/rules.ts";
+import { isObject } from "../lib/json_object.ts";
+import { isProof } from "./access/access.ts";
+import { namedAction } from "./access/named_action.ts";
+import { faultOfHeaders, requestOf } from "./action_request.ts";
 import type { ActionRoute, BadInput, RouteContext } from "./define.ts";
 import type { WebEnv } from "./env.ts";
 import { respondAbsent, respondRefused, type Site } from "./pages.ts";
@@ -9,6 +13,10 @@ import { readBody } from "./read_body.ts";
 
 /** Bodies of actions are a note and a choice or two. */
 const MAX_BODY = 16_384;
+/** Where a script of our own pages puts what forms have in the field `csrf`. */
+const PROOF_HEADER = "x-csrf-token";
+const UNPROVEN = "Act on the page itself, opened anew: the request does not carry this session's " +
+  `proof, in the field "csrf" or the header "${PROOF_HEADER}"`;
 
 /** Carries out a POST: JSON for machines, or from a form, then 303 to a page that shows the outcome. */
 export async function respondAction(
@@ -20,6 +28,19 @@ export async function respondAction(
   const { requestId } = context;
   const fault = faultOfHeaders(context.headers);
   if (fault !== null) return problem(400, { detail: fault, requestId });
+  const named = namedAction(context.url.pathname);
+  const forbid = (detail: string) => {
+    if (named !== undefined) {
+      context.actions.refused(named, requestOf(context, { note: "" }), detail);
+    }
+    return route.form
+      ? respondRefused(c, context, site, { status: 403, detail, back: "/" })
+      : problem(403, { detail, requestId });
+  };
+  // Before its body is looked at: who may not act learns nothing from what is wrong with it.
+  const needed = named === undefined ? "operator" : roleForKind(named.kind);
+  const lacking = faultOfRole(context.actor.role, needed);
+  if (lacking !== null) return forbid(lacking);
   const wanted = route.form ? "application/x-www-form-urlencoded" : "application/json";
   const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase();
   if (type !== wanted) {
@@ -29,6 +50,10 @@ export async function respondAction(
   if (read.kind === "refused") return read.response;
   const text = new TextDecoder().decode(read.bytes);
   const body = route.form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text);
+  if (context.proof !== null) {
+    const given = route.form && isObject(body) ? body.csrf : context.headers.get(PROOF_HEADER);
+    if (!isProof(given, context.proof)) return forbid(UNPROVEN);
+  }
   const answer = await route.act(context, { params: c.req.param(), body });
   if (answer.kind === "seen") return leadTo(route.page(c.req.param()));
   if (route.form) return respondForm(answer, c, context, { site, route });
@@ -52,6 +77,8 @@ function respondJson(outcome: ActionOutcome, requestId: string): Response {
     }
     case "absent":
       return problem(404, { detail: outcome.detail, requestId });
+    case "forbidden":
+      return problem(403, { detail: outcome.detail, requestId });
     case "conflict":
     case "stale": {
       const { detail, current, operation } = outcome;
@@ -93,6 +120,8 @@ function respondForm(
       return outcome.operation === undefined
         ? refuse(outcome.kind === "stale" ? 412 : 409, outcome.detail, outcome.current)
         : leadTo(`/operations/${outcome.operation.id}`);
+    case "forbidden":
+      return refuse(403, outcome.detail);
     case "absent":
       return respondAbsent(c, context, site, outcome.detail);
     case "differs":

@@ -1,6 +1,7 @@
 import type { z } from "@hono/zod-openapi";
 import { type ComponentChild, type FunctionComponent, h } from "preact";
 import type { IslandName } from "../components/islands.ts";
+import type { Visitor } from "../components/visitor.ts";
 import type { Lang } from "../components/lang.ts";
 import type { ActionOutcome, Actions } from "../controller/actions.ts";
 import type { Actor } from "../controller/operation.ts";
@@ -12,6 +13,12 @@ export interface RouteContext {
   readonly actions: Actions;
   /** Who asks. */
   readonly actor: Actor;
+  /** The same, for the page. */
+  readonly visitor: Visitor;
+  /** What an action must carry, because a cookie lets it in; null otherwise. */
+  readonly proof: string | null;
+  /** Address of the connection. */
+  readonly peer: string;
   /** Aborts when the server ends: an action goes on although its caller has gone. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */

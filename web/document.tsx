@@ -3,6 +3,7 @@ import type { ComponentChild } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { type Lang, LangContext } from "../components/lang.ts";
 import { NowContext } from "../components/now.ts";
+import { type Visitor, VisitorContext } from "../components/visitor.ts";
 import { Shell } from "../components/Shell.tsx";
 import { ICON } from "./assets.ts";
 
@@ -17,6 +18,7 @@ export interface DocumentOptions {
   readonly version: string;
   /** Names of the backends that run here. */
   readonly backends: readonly string[];
+  readonly visitor: Visitor;
   /** Path and query of the page. */
   readonly path: string;
   readonly nonce: string;
@@ -28,18 +30,20 @@ export interface DocumentOptions {
 
 /** The HTML of a page, complete without script. */
 export function renderDocument(options: DocumentOptions): string {
-  const { lang, title, nonce, style, script, now, version, backends, path } = options;
+  const { lang, title, nonce, style, script, now, version, backends, path, visitor } = options;
   const app = renderToString(
     <LangContext.Provider value={lang}>
       <NowContext.Provider value={signal(now)}>
-        <Shell
-          at={new Date(now).toISOString()}
-          version={version}
-          backends={backends}
-          path={path}
-        >
-          {options.body()}
-        </Shell>
+        <VisitorContext.Provider value={visitor}>
+          <Shell
+            at={new Date(now).toISOString()}
+            version={version}
+            backends={backends}
+            path={path}
+          >
+            {options.body()}
+          </Shell>
+        </VisitorContext.Provider>
       </NowContext.Provider>
     </LangContext.Provider>,
   );
@@ -59,7 +63,7 @@ export function renderDocument(options: DocumentOptions): string {
   );
   const data = script === null
     ? ""
-    : dataBlock({ data: options.data, lang, version, backends, path });
+    : dataBlock({ data: options.data, lang, version, backends, path, visitor });
   return `<!DOCTYPE html><html lang="${lang.locale}">${head}<body><div id="app">${app}</div>` +
     `${data}</body></html>`;
 }

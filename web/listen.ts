@@ -12,11 +12,15 @@ export interface Listener extends AsyncDisposable {
 const GRACE_MS = 2000;
 
 /**
- * Serves the dashboard. While no token and no OIDC can be configured, only on loopback: throws
+ * Serves the dashboard. Without `signIn` only on loopback: throws
  * `RangeError` for any other address, and what `Deno.serve` throws when the port is taken.
  */
-export function listenWeb(web: Pick<Web, "fetch">, address: Listen): Listener {
-  if (!isLoopback(address.hostname)) {
+export function listenWeb(
+  web: Pick<Web, "fetch">,
+  address: Listen,
+  { signIn = false }: { readonly signIn?: boolean } = {},
+): Listener {
+  if (!signIn && !isLoopback(address.hostname)) {
     throw new RangeError(
       `Set ADMIN_LISTEN to a loopback address: "${address.hostname}" can be reached by others, and ` +
         "no ADMIN_TOKENS or OIDC_ISSUER says who may look",

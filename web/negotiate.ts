@@ -51,3 +51,19 @@ export function wantsJson(headers: Headers): boolean {
   const html = accept.indexOf("text/html");
   return json >= 0 && (html < 0 || json < html);
 }
+
+/** Keeps the choice and goes to the same page without it. Only a preference: no effect on anything else. */
+export function keepLanguage(url: URL, chosen: string): Response {
+  const query = new URLSearchParams(url.searchParams);
+  query.delete("lang");
+  // One slash only: "//host" would lead elsewhere.
+  const path = `/${url.pathname.replace(/^\/+/, "")}`;
+  return new Response(null, {
+    status: 303,
+    headers: {
+      location: query.size === 0 ? path : `${path}?${query}`,
+      "set-cookie": `${LANG_COOKIE}=${chosen}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly`,
+      "cache-control": "no-store",
+    },
+  });
+}

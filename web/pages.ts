@@ -9,7 +9,7 @@ import type { Assets } from "./assets.ts";
 import type { PageRoute, RouteContext } from "./define.ts";
 import { renderDocument } from "./document.tsx";
 import { createNonce } from "./headers.ts";
-import { LANG_COOKIE, langOf, localeOf, wantsJson } from "./negotiate.ts";
+import { keepLanguage, langOf, localeOf, wantsJson } from "./negotiate.ts";
 import { problem } from "./problem.ts";
 import type { WebEnv } from "./env.ts";
 
@@ -92,6 +92,21 @@ export function respondRefused(
   return html(c, context, site, plain("refused", body), status);
 }
 
+/** A page of its own making, that rests. */
+export function respondPlain(
+  c: Context<WebEnv>,
+  context: RouteContext,
+  site: Site,
+  page: {
+    readonly title: (lang: Lang) => string;
+    readonly body: () => ComponentChild;
+    readonly status: number;
+  },
+): Promise<Response> {
+  const { title, body, status } = page;
+  return html(c, context, site, { title, body, data: null, island: null }, status);
+}
+
 const VARY = "Accept, Accept-Language, Cookie";
 
 interface Content {
@@ -125,7 +140,11 @@ async function html(
     data: content.data,
     now: context.now,
     version: site.version,
-    backends: context.views.backends().map(({ name }) => name),
+    // A stranger is told nothing of what runs here.
+    backends: context.visitor.kind === "anonymous"
+      ? []
+      : context.views.backends().map(({ name }) => name),
+    visitor: context.visitor,
     path: context.url.pathname + context.url.search,
     style: assets.style,
     script: content.island === null ? null : assets.script(content.island),
@@ -141,22 +160,7 @@ async function html(
   });
 }
 
-/** Keeps the choice and goes to the same page without it. Only a preference: no effect on anything else. */
-function keepLanguage(url: URL, chosen: string): Response {
-  const query = new URLSearchParams(url.searchParams);
-  query.delete("lang");
-  // One slash only: "//host" would lead elsewhere.
-  const path = `/${url.pathname.replace(/^\/+/, "")}`;
-  return new Response(null, {
-    status: 303,
-    headers: {
-      location: query.size === 0 ? path : `${path}?${query}`,
-      "set-cookie": `${LANG_COOKIE}=${chosen}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly`,
-      "cache-control": "no-store",
-    },
-  });
-}
-
-function isMachine({ url, headers }: RouteContext): boolean {
+/** True when the caller is a program: it gets problems, not pages. */
+export function isMachine({ url, headers }: Pick<RouteContext, "url" | "headers">): boolean {
   return url.pathname.startsWith("/api/") || wantsJson(headers);
 }

@@ -10,6 +10,7 @@ export interface ProblemOptions {
 
 const TITLES: Readonly<Record<number, string>> = {
   400: "Bad request",
+  401: "Unauthorized",
   403: "Forbidden",
   404: "Not found",
   405: "Method not allowed",
@@ -20,6 +21,7 @@ const TITLES: Readonly<Record<number, string>> = {
   415: "Unsupported media type",
   421: "Misdirected request",
   422: "Unprocessable content",
+  429: "Too many requests",
   500: "Internal error",
   503: "Unavailable",
 };

@@ -3,8 +3,12 @@ import { ROUTES } from "../routes/mod.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Actions } from "../controller/actions.ts";
-import type { Actor } from "../controller/operation.ts";
 import type { Views } from "../controller/views.ts";
+import { isObject } from "../lib/json_object.ts";
+import { type Access, createAccess, type Entry } from "./access/access.ts";
+import { challenge, isOpen, refuseForeign } from "./access/entrance.ts";
+import { byRole } from "./access/role_actions.ts";
+import { createSignIn, SIGN_IN_PATHS } from "./access/sign_in.ts";
 import { respondAction } from "./actions.ts";
 import { allowedBy } from "./allow.ts";
 import { respondApi } from "./api.ts";
@@ -26,6 +30,8 @@ export interface WebDeps {
   readonly standby?: Standby;
   /** Without it every action is refused: there is nothing to act on. */
   readonly actions?: Actions;
+  /** Knows who asks; without it everybody on this machine is admin. */
+  readonly access?: Access;
   /** Takes Gitea's hints; without it there is no such address. */
   readonly webhook?: Webhook;
   /** Prometheus text. */
@@ -75,11 +81,15 @@ export function createWeb(deps: WebDeps): Web {
     logger.error("assets build failed", { component: "web", error });
     return NO_ASSETS;
   });
+  const actions = byRole(deps.actions ?? NO_ACTIONS);
+  const access = deps.access ??
+    createAccess({ rules: OPEN, signOn: null, secrets: null, publicUrl: null, clock });
   const document = lazily(() => documentOf(Object.values(ROUTES), deps.version));
   const contextOf = (c: Context<WebEnv>): RouteContext => ({
     views,
-    actions: deps.actions ?? NO_ACTIONS,
-    actor: LOCAL,
+    actions,
+    ...visitorOf(c.get("entry")),
+    peer: c.env.peer,
     signal: stop.signal,
     now: clock.now(),
     url: new URL(c.req.url),
@@ -94,6 +104,15 @@ export function createWeb(deps: WebDeps): Web {
     document,
   });
   const site = { version: deps.version, assets, clock };
+  const signIn = createSignIn({ access, site, logger });
+
+  /** Sign-in itself, and whom nobody knows; each replica does that for itself. */
+  const enterOrRefuse = async (c: Context<WebEnv>, entry: Entry) => {
+    const context = contextOf(c);
+    const { pathname } = context.url;
+    if (Object.hasOwn(SIGN_IN_PATHS, pathname)) return await signIn(c, context);
+    return entry.kind === "known" || isOpen(pathname) ? undefined : challenge(context, entry);
+  };
 
   const app = new Hono<WebEnv>();
   const { webhook } = deps;
@@ -115,14 +134,24 @@ export function createWeb(deps: WebDeps): Web {
       requestId: c.get("requestId"),
       allow: allowed(c.req.path),
     });
+    const entry = access.enter(c.req.raw.headers, c.env.peer);
+    c.set("entry", entry);
+    const early = refused ?? await enterOrRefuse(c, entry);
+    if (refused !== undefined) {
+      refuseForeign(contextOf(c), { entry, response: refused, attempts: access.attempts });
+    }
+    if (early !== undefined) {
+      c.res = early;
+      finish(c);
+      return;
+    }
     // The leader's own answer, with its own policy.
-    const passed = refused === undefined ? await deps.standby?.forward(c.req.raw) : undefined;
+    const passed = await deps.standby?.forward(c.req.raw);
     if (passed !== undefined) {
       c.res = passed;
       return;
     }
-    if (refused === undefined) await next();
-    else c.res = refused;
+    await next();
     finish(c);
   });
   app.get("/assets/:name", async (c) => {
@@ -160,7 +189,7 @@ export function createWeb(deps: WebDeps): Web {
     }
   }
   return {
-    fetch: (request) => app.fetch(request),
+    fetch: (request, info) => app.fetch(request, { peer: peerOf(info) }),
     async [Symbol.asyncDispose]() {
       stop.abort();
       await hub[Symbol.asyncDispose]();
@@ -179,8 +208,22 @@ const NO_ACTIONS: Actions = {
   refused() {},
 };
 
-/** Without sign-in only this machine is listened to. */
-const LOCAL: Actor = { name: "operator on this machine", role: "admin" };
+const OPEN = { tokens: [], oidc: null };
+
+/** Who asks. Only open addresses are answered to others, and those look at nobody. */
+function visitorOf(entry: Entry): Pick<RouteContext, "actor" | "visitor" | "proof"> {
+  return entry.kind === "known"
+    ? { actor: entry.actor, visitor: entry.visitor, proof: entry.proof }
+    : { actor: NOBODY, visitor: { kind: "anonymous" }, proof: null };
+}
+
+const NOBODY = { name: "nobody", role: "viewer" } as const;
+
+/** The address of a connection, of what `Deno.serve` tells of it. */
+function peerOf(info: unknown): string {
+  const address = isObject(info) ? info.remoteAddr : undefined;
+  return isObject(address) ? String(address.hostname) : "";
+}
 
 function isoOf(ms: number): string {
   return new Date(ms).toISOString();

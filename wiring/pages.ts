@@ -1,8 +1,10 @@
+import { createSignOn } from "../clients/oidc/sign_on.ts";
 import { createMetrics } from "../clients/prometheus/metrics.ts";
 import type { Config, Listen } from "../controller/config/config.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import { createAccess } from "../web/access/access.ts";
 import type { Readiness } from "../web/define.ts";
 import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
@@ -40,12 +42,21 @@ export function openPages(deps: {
   const actions = createLateActions(views.leader, logger);
   const hints = createLateNudge(() => views.leader().leading);
   const { webhookSecret: secret } = config.gitea;
+  const { access: rules } = config.admin;
   const metrics = createMetrics({ views, clock, logger });
   const readiness = () => readinessOf(views, sources);
+  const access = createAccess({
+    rules,
+    signOn: rules.oidc === null ? null : createSignOn({ ...rules.oidc, clock }),
+    secrets: config.capabilityKeys,
+    publicUrl: config.admin.publicUrl,
+    clock,
+  });
   const stack = new AsyncDisposableStack();
   const web = stack.use(createWeb({
     views,
     actions,
+    access,
     metricsText: metrics.text,
     readiness,
     logger,
@@ -58,7 +69,9 @@ export function openPages(deps: {
     standby: createStandby({ leader: sources.upstream, self: sources.self, clock, logger }),
   }));
   const { listen, health: healthListen } = config.admin;
-  const listener = stack.use(named("ADMIN_LISTEN", listen, () => listenWeb(web, listen)));
+  const listener = stack.use(
+    named("ADMIN_LISTEN", listen, () => listenWeb(web, listen, { signIn: access.required })),
+  );
   if (healthListen !== null) {
     const health = createHealth({ metricsText: metrics.text, readiness, logger });
     stack.use(named("HEALTH_LISTEN", healthListen, () => listenHealth(health, healthListen)));

@@ -4,11 +4,22 @@ import type { Plural } from "./dict.ts";
 
 /** Texts of what operators do; a part of `Dict`. */
 export interface ActingDict {
+  signIn: {
+    title: string;
+    /** `{host}` */
+    provider: string;
+    token: string;
+    submit: string;
+    out: string;
+    faults: { token: string; provider: string; role: string; slow: string };
+  };
   acting: {
     title: string;
     note: string;
     notePlaceholder: string;
     viewer: string;
+    /** `{action}` */
+    admin: string;
     elsewhere: string;
     cordon: string;
     cordonText: string;

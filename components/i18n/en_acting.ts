@@ -2,11 +2,25 @@ import type { ActingDict } from "./dict_acting.ts";
 
 /** English, what operators do. */
 export const enActing: ActingDict = {
+  signIn: {
+    title: "Sign in",
+    provider: "Sign in with {host}",
+    token: "Token",
+    submit: "Sign in with this token",
+    out: "Sign out",
+    faults: {
+      token: "This token is not known here.",
+      provider: "The provider did not sign you in. Try again; the log says why.",
+      role: "You are signed in at the provider, but no group of yours has a role here.",
+      slow: "Too many attempts: wait a few seconds.",
+    },
+  },
   acting: {
     title: "Actions",
     note: "Note",
     notePlaceholder: "why; it goes into the audit",
     viewer: "You may look at everything; acting needs the role operator.",
+    admin: "{action}: this needs the role admin.",
     elsewhere: "This replica is a standby: actions are taken by the leader, {leader}.",
     cordon: "Cordon",
     cordonText:

@@ -2,11 +2,25 @@ import type { ActingDict } from "./dict_acting.ts";
 
 /** Simplified Chinese, what operators do. */
 export const zhActing: ActingDict = {
+  signIn: {
+    title: "登录",
+    provider: "通过 {host} 登录",
+    token: "令牌",
+    submit: "使用此令牌登录",
+    out: "退出登录",
+    faults: {
+      token: "此令牌在这里无效。",
+      provider: "身份提供方未能让您登录。请重试；原因见日志。",
+      role: "您已在身份提供方登录，但您所在的组在这里没有角色。",
+      slow: "尝试次数过多：请稍候几秒。",
+    },
+  },
   acting: {
     title: "可执行的操作",
     note: "备注",
     notePlaceholder: "原因；将写入审计",
     viewer: "您可以查看所有内容；执行操作需要 operator 角色。",
+    admin: "{action}：需要 admin 角色。",
     elsewhere: "此副本为备用：操作由领导者 {leader} 执行。",
     cordon: "停止接收",
     cordonText: "不再接收新作业：撤回 Gitea 上的标签，已存储的作业等待，运行中的作业继续。",

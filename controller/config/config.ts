@@ -1,5 +1,6 @@
 import type { Secret } from "../../lib/secret.ts";
 import type { BackendName } from "../model/ids.ts";
+import type { Access } from "./parse_access.ts";
 
 /** Parts that a process runs. */
 export type Component = "scheduler" | "pod-worker" | "vm-worker";
@@ -123,6 +124,7 @@ export interface Config {
     /** Null = on the dashboard's port only. */
     readonly health: Listen | null;
     readonly publicUrl: string | null;
+    readonly access: Access;
     readonly advertise: string | null;
   };
   readonly log: {

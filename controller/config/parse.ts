@@ -97,7 +97,7 @@ export function parseConfig(
     admin: adminOf(reader, basics),
     log: logOf(reader, { profile, isTerminal: machine.isTerminal ?? false }),
   };
-  const warnings = [...unknownVariables(Object.keys(env)), ...notYet(reader)];
+  const warnings = unknownVariables(Object.keys(env));
   if (reader.faults.length > 0) return { kind: "faults", faults: reader.faults, warnings };
   const effective = Object.freeze({ ...reader.effective });
   return { kind: "ok", config: deepFreeze({ ...config, effective }), warnings };
@@ -154,14 +154,6 @@ function defaultBackendOf(reader: Reader, backends: Config["backends"]): Config[
   const name = reader.optional("DEFAULT_BACKEND", { allowed, parse: oneOf(["pod", "vm"]) });
   if (name !== null && !backends[name].enabled) reader.fault("DEFAULT_BACKEND", allowed);
   return name;
-}
-
-/** Settings that are understood but have no effect yet: said, so that nobody relies on them. */
-function notYet(reader: Reader): string[] {
-  const names = ["ADMIN_TOKENS", "OIDC_ISSUER"] as const;
-  return names.filter((name) => reader.given(name)).map((name) =>
-    `${name} has no effect in this version: dashboard and API are open to this machine, and to it alone`
-  );
 }
 
 /** Freezes plain objects and arrays all the way down; Sets and Secrets guard themselves by type. */

@@ -1,5 +1,6 @@
 import type { Config } from "./config.ts";
 import type { Basics } from "./basics.ts";
+import { accessOf } from "./parse_access.ts";
 import type { Reader } from "./reader.ts";
 import { baseUrl, isLoopback, listenAddress, matching, oneOf } from "./values.ts";
 
@@ -7,27 +8,21 @@ import { baseUrl, isLoopback, listenAddress, matching, oneOf } from "./values.ts
 export function adminOf(reader: Reader, { profile }: Basics): Config["admin"] {
   const address = { allowed: "host:port or :port", parse: listenAddress };
   const listen = reader.value("ADMIN_LISTEN", "127.0.0.1:8080", address);
-  if (!isLoopback(listen.hostname)) {
+  const { publicUrl, access } = accessOf(reader);
+  const mayLeave = reader.given("ADMIN_TOKENS") || reader.given("OIDC_ISSUER");
+  if (!isLoopback(listen.hostname) && !mayLeave) {
     reader.fault(
       "ADMIN_LISTEN",
-      "a loopback address such as 127.0.0.1:8080",
-      "ADMIN_LISTEN must be on loopback: this version has no sign-in yet (ADMIN_TOKENS and OIDC_ISSUER have no effect); put a proxy that signs users in before it",
+      "a loopback address such as 127.0.0.1:8080 while nothing says who may look",
+      "ADMIN_LISTEN must be on loopback without ADMIN_TOKENS and OIDC_ISSUER: nothing says who may look; set one of them",
     );
   }
   const embedded = profile === "embedded" && !reader.given("HEALTH_LISTEN");
-  const url = {
-    allowed: "an http or https URL without user, query and fragment",
-    parse: baseUrl(["http", "https"]),
-  };
-  reader.optional("OIDC_ISSUER", url);
-  reader.text("OIDC_CLIENT_ID");
-  reader.secret("OIDC_CLIENT_SECRET");
-  reader.text("OIDC_ROLE_MAP");
-  reader.secret("ADMIN_TOKENS");
   return {
     listen,
     health: embedded ? null : reader.value("HEALTH_LISTEN", ":8081", address),
-    publicUrl: reader.optional("ADMIN_PUBLIC_URL", url),
+    publicUrl,
+    access,
     advertise: reader.optional("ADMIN_ADVERTISE", {
       allowed: "host:port, or an http or https URL",
       parse: (text) => baseUrl(["http", "https"])(text) ?? (listenAddress(text) && text),

@@ -380,9 +380,38 @@ const TABLE: readonly {
     accepted: [["ci:80", (c) => c.admin.advertise, "ci:80"]],
   },
   {
+    name: "ADMIN_TOKENS",
+    refused: [
+      "ci:admin:00",
+      `ci:root:${"a".repeat(64)}`,
+      `:admin:${"a".repeat(64)}`,
+      `a:admin:${"a".repeat(64)}\na:viewer:${"b".repeat(64)}`,
+      `a:admin:${"a".repeat(64)}\nb:viewer:${"A".repeat(64)}`,
+    ],
+    accepted: [[
+      `# who\nci:admin:${"AB".repeat(32)}\n`,
+      (c) => c.admin.access.tokens,
+      [{ name: "ci", role: "admin", sha256: "ab".repeat(32) }],
+    ]],
+  },
+  {
     name: "OIDC_ISSUER",
-    refused: ["gitea"],
-    accepted: [["https://g", (c) => c.effective["OIDC_ISSUER"], "https://g"]],
+    env: { OIDC_CLIENT_ID: "x", OIDC_ROLE_MAP: "*=viewer", ADMIN_PUBLIC_URL: "https://c" },
+    refused: ["gitea", "http://gitea.example.org", "https://u@g", "https://g/?a"],
+    accepted: [
+      ["https://g", (c) => c.admin.access.oidc?.issuer, "https://g"],
+      ["http://127.0.0.1:3/", (c) => c.admin.access.oidc?.issuer, "http://127.0.0.1:3/"],
+    ],
+  },
+  {
+    name: "OIDC_ROLE_MAP",
+    env: { OIDC_CLIENT_ID: "x", OIDC_ISSUER: "https://g", ADMIN_PUBLIC_URL: "https://c" },
+    refused: ["ops", "ops=root", "=admin", "ops=admin,x"],
+    accepted: [[
+      "a=b=admin",
+      (c) => c.admin.access.oidc?.roles,
+      [{ group: "a=b", role: "admin" }],
+    ]],
   },
   {
     name: "LOG_LEVEL",

@@ -76,6 +76,7 @@ Deno.test("parseConfig() supplies everything on this machine when nothing is set
       listen: { hostname: "127.0.0.1", port: 8080 },
       health: null,
       publicUrl: null,
+      access: { tokens: [], oidc: null },
       advertise: null,
     },
     log: { level: "info", format: "json" },
@@ -287,10 +288,31 @@ Deno.test("parseConfig() warns of typing errors with a suggestion, and not of Ku
   ]);
 });
 
-Deno.test("parseConfig() says that sign-in has no effect yet when it is configured", () => {
-  const parsed = parseConfig({ ADMIN_TOKENS: "a:admin:00" }, machine());
-  assert.equal(parsed.kind, "ok");
-  assert.match(parsed.warnings[0] ?? "", /^ADMIN_TOKENS has no effect in this version/);
+Deno.test("parseConfig() lets the dashboard leave loopback once somebody says who may look", () => {
+  const hash = "ab".repeat(32);
+  const config = ok({ ADMIN_LISTEN: ":8080", ADMIN_TOKENS: `ci:viewer:${hash}\n` });
+  assert.deepEqual(config.admin.access.tokens, [{ name: "ci", role: "viewer", sha256: hash }]);
+  assert.equal(config.effective["ADMIN_TOKENS"], "[secret]");
+});
+
+const variablesOf = (env: Env) => faults(env).map(({ variable }) => variable);
+
+Deno.test("parseConfig() wants everything that single sign-on needs", () => {
+  assert.deepEqual(variablesOf({ OIDC_ISSUER: "https://g" }), [
+    "OIDC_CLIENT_ID, OIDC_ROLE_MAP, ADMIN_PUBLIC_URL",
+  ]);
+  assert.deepEqual(variablesOf({ OIDC_ROLE_MAP: "a=admin" }), ["OIDC_ISSUER"]);
+  const oidc = ok({
+    OIDC_ISSUER: "https://gitea.example.org/",
+    OIDC_CLIENT_ID: "id",
+    OIDC_ROLE_MAP: "ops:oncall=operator, *=viewer",
+    ADMIN_PUBLIC_URL: "https://ci.example.org/",
+  }).admin.access.oidc;
+  assert.equal(oidc?.redirectUri, "https://ci.example.org/sign-in/callback");
+  assert.deepEqual(oidc?.roles, [{ group: "ops:oncall", role: "operator" }, {
+    group: "*",
+    role: "viewer",
+  }]);
 });
 
 Deno.test("parseConfig() returns a frozen configuration", () => {

@@ -43,6 +43,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@kubernetes/client-node": ["clients/kubernetes/"],
   "@peculiar/x509": ["clients/x509/"],
   "@logtape/logtape": ["clients/logtape/"],
+  "openid-client": ["clients/oidc/"],
   "prom-client": ["clients/prometheus/"],
   "esbuild": ["clients/esbuild/"],
   "hono": ["web/"],

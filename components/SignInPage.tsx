@@ -1,0 +1,43 @@
+import { useLang } from "./lang.ts";
+
+/** Why the page is shown again. */
+export type SignInFault = "token" | "provider" | "role" | "slow";
+
+/** The page before all others: a way in for people, and one for tokens. */
+export function SignInPage(
+  { to, provider, tokens, fault }: {
+    /** A path of our own. */
+    to: string;
+    /** Host of the provider; null when there is none. */
+    provider: string | null;
+    tokens: boolean;
+    fault: SignInFault | null;
+  },
+) {
+  const { signIn: text } = useLang().dict;
+  return (
+    <div class="panel message sign-in">
+      <h1>{text.title}</h1>
+      {fault === null ? null : <p class="notice wait flag" role="alert">{text.faults[fault]}</p>}
+      {provider === null ? null : (
+        <p>
+          <a class="button" href={`/sign-in/oidc?to=${encodeURIComponent(to)}`}>
+            {text.provider.replace("{host}", provider)}
+          </a>
+        </p>
+      )}
+      {tokens
+        ? (
+          <form method="post" action="/sign-in" class="tier-form">
+            <input type="hidden" name="to" value={to} />
+            <label class="field grow">
+              <span>{text.token}</span>
+              <input name="token" type="password" required autocomplete="off" maxLength={1000} />
+            </label>
+            <button type="submit">{text.submit}</button>
+          </form>
+        )
+        : null}
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+import { requestOf } from "../action_request.ts";
+import type { RouteContext } from "../define.ts";
+import { isMachine } from "../pages.ts";
+import { problem } from "../problem.ts";
+import type { Entry } from "./access.ts";
+import type { Attempts } from "./attempts.ts";
+import { namedAction } from "./named_action.ts";
+import { ownPath } from "./own_path.ts";
+
+/** What anybody may ask for: probes, and what the page of sign-in is drawn with. */
+export function isOpen(pathname: string): boolean {
+  return pathname === "/healthz" || pathname === "/readyz" || pathname.startsWith("/assets/");
+}
+
+/** The answer to somebody who is not known: 401 for programs, the page of sign-in for people. */
+export function challenge(
+  { url, headers, method, requestId }: RouteContext,
+  entry: Exclude<Entry, { readonly kind: "known" }>,
+): Response {
+  if (entry.kind === "refused" && entry.tooMany) {
+    return problem(429, {
+      detail: "Wait before you try again: too many wrong tokens came from your address",
+      requestId,
+      headers: { "retry-after": "5" },
+    });
+  }
+  const reads = method === "GET" || method === "HEAD";
+  if (entry.kind === "anonymous" && reads && !isMachine({ url, headers }) && isPage(headers)) {
+    const to = ownPath(`${url.pathname}${url.search}`);
+    const query = to === "/" ? "" : `?to=${encodeURIComponent(to)}`;
+    return new Response(null, {
+      status: 303,
+      headers: { location: `/sign-in${query}`, "cache-control": "no-store" },
+    });
+  }
+  const error = entry.kind === "refused" ? ', error="invalid_token"' : "";
+  return problem(401, {
+    detail: entry.kind === "refused"
+      ? "Send a token of ADMIN_TOKENS: this one is not known"
+      : "Sign in, or send a token as Authorization: Bearer",
+    requestId,
+    headers: { "www-authenticate": `Bearer realm="gitea-dynamic-runner"${error}` },
+  });
+}
+
+/** Somebody looks at a page, or does not say what they want. */
+function isPage(headers: Headers): boolean {
+  const accept = headers.get("accept");
+  return accept === null || accept.includes("text/html") || accept.includes("*/*");
+}
+
+/**
+ * Audits an action that another site asked for (403) in the name of somebody who is known. Bounded,
+ * because every site that somebody opens can ask.
+ */
+export function refuseForeign(
+  context: RouteContext,
+  { entry, response, attempts }: {
+    readonly entry: Entry;
+    readonly response: Response;
+    readonly attempts: Attempts;
+  },
+): void {
+  const named = namedAction(context.url.pathname);
+  if (response.status !== 403 || context.method !== "POST" || named === undefined) return;
+  if (entry.kind !== "known" || !attempts.take(`foreign ${context.peer}`)) return;
+  const request = requestOf(context, { note: "" });
+  context.actions.refused(named, request, "another site asked for it");
+}

@@ -1,0 +1,75 @@
+import { roleNamed } from "../../controller/model/role.ts";
+import type { Actor } from "../../controller/operation.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { isObject } from "../../lib/json_object.ts";
+import { randomHex } from "../../lib/random_hex.ts";
+import type { Seal } from "./seal.ts";
+
+/** A working day; then people sign in again, and their groups are looked at again. */
+export const SESSION_MS = 8 * 3_600_000;
+/** Ended sessions that are remembered until they would have ended by themselves. */
+const MOST_ENDED = 10_000;
+
+/** Somebody who has signed in. */
+export interface Session {
+  readonly actor: Actor;
+  /** What forms of this session, and nobody else's, carry. */
+  readonly proof: string;
+}
+
+/** Sessions that live in sealed cookies, so that every replica knows them. */
+export interface Sessions {
+  /** A new one, as the text of its cookie; each has an id and a proof of its own. */
+  begin(actor: Actor): string;
+  /** Undefined for a text that is forged, too old, or of a session that was ended here. */
+  read(text: string): Session | undefined;
+  /** Ends it before its time, at this replica. */
+  end(text: string): void;
+}
+
+interface Content {
+  readonly id: string;
+  readonly endsAt: number;
+  readonly session: Session;
+}
+
+/** Makes {@link Sessions}. */
+export function createSessions(deps: { readonly seal: Seal; readonly clock: Clock }): Sessions {
+  const { seal, clock } = deps;
+  /** Ids with their ends, the earliest first. */
+  const ended = new Map<string, number>();
+
+  const open = (text: string): Content | undefined => {
+    const content = readContent(seal.open("session", text));
+    return content !== undefined && content.endsAt > clock.now() ? content : undefined;
+  };
+  return {
+    begin({ name, role }) {
+      const endsAt = clock.now() + SESSION_MS;
+      return seal.seal("session", { id: randomHex(16), proof: randomHex(16), name, role, endsAt });
+    },
+    read(text) {
+      const content = open(text);
+      return content === undefined || ended.has(content.id) ? undefined : content.session;
+    },
+    end(text) {
+      const content = open(text);
+      if (content === undefined) return;
+      for (const [id, endsAt] of ended) {
+        if (endsAt <= clock.now() || ended.size >= MOST_ENDED) ended.delete(id);
+      }
+      ended.set(content.id, content.endsAt);
+    },
+  };
+}
+
+function readContent(json: unknown): Content | undefined {
+  if (!isObject(json)) return undefined;
+  const { id, proof, name, endsAt } = json;
+  const role = roleNamed(String(json.role));
+  if (typeof id !== "string" || typeof proof !== "string" || typeof name !== "string") {
+    return undefined;
+  }
+  if (typeof endsAt !== "number" || role === undefined) return undefined;
+  return { id, endsAt, session: { actor: { name, role }, proof } };
+}
