@@ -96,7 +96,8 @@ export function createSupervisor(deps: {
   const kill = async () => {
     const killed = running;
     if (killed === undefined) return;
-    const bySelf = killed.code !== null;
+    // The end of the supervisor has killed it before.
+    const bySelf = killed.code !== null && !stop.signal.aborted;
     await killed.process[Symbol.asyncDispose]();
     await bury(killed, bySelf);
   };

@@ -86,6 +86,7 @@ Deno.test("createSupervisor() starts another one when one ends that had recovere
   assert.deepEqual([exit?.code, exit?.ready], [3, true]);
   assert.equal(await supervisor.log(), "I am 1\nI am 2\n");
   await supervisor[Symbol.asyncDispose]();
+  assert.deepEqual(supervisor.takeExits(), []);
 });
 
 Deno.test("createSupervisor() counts no exit that was asked for", async () => {
