@@ -20,8 +20,11 @@ export type Deed = Exclude<Effect, { kind: "journal" }>;
 
 /** Waits between tries of an effect. */
 const BACKOFF: Backoff = { firstMs: 250, maxMs: 15_000 };
-/** Between looks at an executor that is being deleted. */
+/** Between looks at an executor that is being deleted: many of them end at the same time. */
 const GONE_POLL_MS = 1_000;
+const GONE_POLL_MAX_MS = 5_000;
+/** A deletion is asked for again when it has not helped for so long. */
+const DELETE_AGAIN_MS = 15_000;
 
 /**
  * Carries out what {@link decide} asks for. Each effect runs in the task group, is retried until it
@@ -127,10 +130,20 @@ export function createEffects(deps: {
   };
 
   const deleteExecutor = async (entry: Entry, signal: AbortSignal) => {
+    const worker = deps.worker(entry.info.backend);
     // A backend may only have begun to delete: gone is what cannot be found any more.
-    while (await deps.worker(entry.info.backend).remove(entry, signal) === "leaving") {
-      await clock.sleep(GONE_POLL_MS, signal);
+    let state = await worker.remove(entry, signal);
+    let askedAt = clock.monotonic();
+    for (let pollMs = GONE_POLL_MS; state === "leaving";) {
+      await clock.sleep(pollMs, signal);
       deps.guard();
+      pollMs = Math.min(pollMs * 1.5, GONE_POLL_MAX_MS);
+      if (clock.monotonic() - askedAt < DELETE_AGAIN_MS) {
+        state = await worker.remains(entry, signal);
+        continue;
+      }
+      state = await worker.remove(entry, signal);
+      askedAt = clock.monotonic();
     }
   };
 

@@ -51,6 +51,8 @@ export interface Worker {
   isOurs(entry: Entry, executor: Executor): Promise<boolean>;
   /** Deletes the executor of an assignment if it is there and ours; `leaving` while it still is. */
   remove(entry: Entry, signal: AbortSignal): Promise<"gone" | "leaving">;
+  /** Whether the executor is still there, without another deletion: one question. */
+  remains(entry: Entry, signal: AbortSignal): Promise<"gone" | "leaving">;
 }
 
 /** Makes the {@link Worker} of one backend. */
@@ -215,6 +217,10 @@ export function createWorker(deps: {
       await backend.delete(found, { signal });
       const left = await backend.find(found.name, { signal });
       return left?.uid === found.uid ? "leaving" : "gone";
+    },
+    async remains(entry, signal) {
+      const found = await backend.find(deps.nameOf(entry.info), { signal });
+      return found !== undefined && await isOurs(entry, found) ? "leaving" : "gone";
     },
   };
 }

@@ -281,7 +281,11 @@ Deno.test("engine deletes an executor that lives on after its job, and keeps its
   assert.equal(world.pod.executors.size, 1);
   assert.deepEqual(world.events(2), []);
   world.pod.faults.holdDeletes = true;
+  const before = world.pod.calls.length;
   await world.clock.advance(30_000);
+  const asked = world.pod.calls.slice(before).filter(({ name }) => name !== null);
+  assert.equal(asked.filter(({ method }) => method === "delete").length, 2, "once in 15 s");
+  assert.ok(asked.length <= 15, `asked ${asked.length} times for one executor in 30 s`);
   assert.equal(world.pod.executors.get(world.executor(1))?.terminating, true);
   assert.equal(engine.pools.pod.free(), 0, "it is not gone yet");
   world.pod.faults.holdDeletes = false;
