@@ -22,17 +22,21 @@ export async function checkContract(
   for (const file of SUITES) {
     signal.throwIfAborted();
     await report.attempt(`contract suite ${file}`, async () => {
-      const { cases, complete, said } = await runSuite(file);
+      const { cases, complete, figures, said } = await runSuite(file);
       for (const one of cases) await tell(report, one);
+      if (figures !== "") report.say(figures);
       assert.ok(cases.length > 0 && complete, `It has not come to its end: ${said}`);
     });
   }
 }
 
 async function runSuite(file: string) {
+  const figures = await Deno.makeTempFile({ prefix: "gdr-figures-" });
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => Deno.remove(figures));
   const output = await new Deno.Command(Deno.execPath(), {
     args: ["test", "-A", "--reporter=tap", FOLDER + file],
-    env: { NO_COLOR: "1" },
+    env: { NO_COLOR: "1", FIGURES_FILE: figures },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -44,6 +48,7 @@ async function runSuite(file: string) {
   return {
     cases,
     complete: planned === cases.length && (output.success || failed),
+    figures: (await Deno.readTextFile(figures)).trim(),
     said: decoder.decode(output.stderr).trim().split("\n").slice(-15).join("\n"),
   };
 }
