@@ -36,6 +36,11 @@ export interface Executor {
   readonly createdAt: number;
   /** What the identity is bound to (Pod UID, sandbox id, user id); null until it is known. */
   readonly identityTarget: string | null;
+  /**
+   * Whether its identity is bound, as {@link Backend.list} has seen it; it may be older than the rest.
+   * Absent where the backend cannot tell.
+   */
+  readonly identityBound?: boolean;
   /** Being deleted by somebody. */
   readonly terminating: boolean;
   /** Why it is being deleted, where the backend can tell: eviction, preemption. */

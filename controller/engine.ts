@@ -30,6 +30,7 @@ import type { AssignmentQueue } from "./queue.ts";
 import { createRecordWriter } from "./record_writer.ts";
 import type { ControlFlags, ControlStore, Records } from "./records.ts";
 import { createProofs } from "./proofs.ts";
+import { createRebind } from "./rebind.ts";
 import type { Recorder } from "./recorder.ts";
 import { serveBackend } from "./serve_backend.ts";
 import { createHistory } from "./history.ts";
@@ -340,6 +341,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       ledger,
       run: effects.run,
       inquire: inquiry.consider,
+      rebind: createRebind({ logger, tasks, backend: worker.backend, guard: deps.guard }),
       forever: (what, operation) => forever(what, signal, operation),
       recovered() {
         recovered.add(name);

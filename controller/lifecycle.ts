@@ -54,6 +54,8 @@ export function createLifecycle(deps: {
   /** When the facade began to listen, monotonic milliseconds; null while it does not. */
   facadeSince(): number | null;
   run(entry: Entry, effect: Deed): void;
+  /** The identity of this one is not bound, by the backend's word; called with each list that says so. */
+  rebind(entry: Entry): void;
   /** Called each tick for a job in an executor that lives. */
   inquire(entry: Entry): void;
 }): { run(signal: AbortSignal): Promise<void> } {
@@ -83,6 +85,9 @@ export function createLifecycle(deps: {
       });
     }
     if (executor.ended !== null) ended(live, executor);
+    else if (executor.identityBound === false && ledger.age(live).inStateMs >= SETTLED_MS) {
+      deps.rebind(live);
+    }
     ledger.explain(live);
     ledger.touch(live);
   };
@@ -244,6 +249,8 @@ export function createLifecycle(deps: {
  */
 const SILENCE_ALONE_MS: Readonly<Record<BackendName, number>> = { pod: Infinity, vm: 180_000 };
 
+/** A list is older than a binding that was made meanwhile. */
+const SETTLED_MS = 5_000;
 const UNHEARD = "its executor has ended, and its record is lost: nobody can tell whether it has " +
   "begun the job, so it is not begun again; run it again if that does no harm";
 

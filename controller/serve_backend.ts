@@ -53,6 +53,7 @@ export interface ServeDeps {
   facadeSince(): number | null;
   run(entry: Entry, effect: Deed): void;
   inquire(entry: Entry): void;
+  rebind(entry: Entry): void;
   /** Repeats an action until it holds. */
   forever<T>(what: string, operation: () => Promise<T>): Promise<T>;
   /** The backend is recovered; nothing is admitted before. */

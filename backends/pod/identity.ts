@@ -160,7 +160,7 @@ export function createPodIdentity(deps: {
 }
 
 /** The Pod that an entry is for; undefined when it says none. */
-function podUidOf(entry: IdentityEntry): string | undefined {
+export function podUidOf(entry: IdentityEntry): string | undefined {
   return entry.spec.selectors?.find((selector) => selector.startsWith(POD_UID))
     ?.slice(POD_UID.length);
 }

@@ -11,7 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { ClusterError, type ExecutorCluster, type IdentityEntry } from "./cluster.ts";
 import { toBackendError } from "./errors.ts";
-import { createPodIdentity, type IdentitySettings } from "./identity.ts";
+import { createPodIdentity, type IdentitySettings, podUidOf } from "./identity.ts";
 import { checkPodSettings, podManifest, type PodSettings } from "./manifest.ts";
 import { createPatience, DEFAULT_PATIENCE, type PatienceTimes } from "./patience.ts";
 import type { Pod } from "./pod.ts";
@@ -210,7 +210,9 @@ export function createPodBackend(options: PodBackendOptions): Backend {
         for (const uid of forced) if (!uids.has(uid)) forced.delete(uid);
         await why.askSome(pods, options);
         if (entries !== undefined) await sweep(entries, uids, options);
-        return pods.map(seen);
+        if (entries === undefined) return pods.map(seen);
+        const bound = new Set(entries.map(podUidOf));
+        return pods.map((pod) => ({ ...seen(pod), identityBound: bound.has(pod.uid) }));
       });
     },
     others(options) {

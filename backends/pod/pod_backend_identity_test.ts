@@ -112,3 +112,20 @@ Deno.test("bindIdentity() makes and deletes no entry when we stop leading while 
   await backend.bindIdentity(made, SPEC.assignment, call);
   assert.notEqual(entry(), undefined);
 });
+
+Deno.test("list() tells whose entry is gone or another Pod's, and nothing while entries cannot be listed", async () => {
+  const { cluster, backend, bound, entry } = setupPodBackend();
+  await bound();
+  const listed = async () => (await backend.list(call))[0]?.identityBound;
+  assert.equal(await listed(), true);
+  const before = entry();
+  cluster.putEntry({
+    name: SPEC.name,
+    spec: { ...before?.spec, selectors: ["k8s:pod-uid:other"] },
+  });
+  assert.equal(await listed(), false);
+  cluster.removeEntry(SPEC.name);
+  assert.equal(await listed(), false);
+  cluster.faults.failing.set("listEntries", new ClusterError("forbidden", "no"));
+  assert.equal(await listed(), undefined);
+});

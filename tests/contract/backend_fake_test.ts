@@ -15,6 +15,10 @@ backendContract("fake backend", () => {
       return Promise.resolve();
     },
     boundTo: (name) => Promise.resolve(backend.bound.get(name) ?? null),
+    unbind(name) {
+      backend.unbind(name);
+      return Promise.resolve();
+    },
     environmentOf: (name) => Promise.resolve(backend.environments.get(name) ?? {}),
     loseNextAnswer() {
       backend.faults.loseNextAnswer = true;

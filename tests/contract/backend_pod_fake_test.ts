@@ -38,6 +38,10 @@ backendContract("pod backend on the cluster in memory", () => {
       const uid = pod === undefined ? undefined : podOf(pod).uid;
       return Promise.resolve(spiffeIdOf(cluster.entries.get(name), uid, 2000));
     },
+    unbind(name) {
+      cluster.removeEntry(name);
+      return Promise.resolve();
+    },
     environmentOf: (name) => Promise.resolve(containerEnvironment(cluster.pods.get(name))),
     loseNextAnswer() {
       cluster.faults.loseNextAnswer = "createPod";

@@ -121,6 +121,10 @@ backendContract("pod backend on a real API server", async () => {
       const pod = await cluster.getPod(name, call);
       return spiffeIdOf(await cluster.getEntry(name, call), pod?.uid, USER_ID);
     },
+    async unbind(name) {
+      const entry = await cluster.getEntry(name, call);
+      if (entry !== undefined) await cluster.deleteEntry(entry, call);
+    },
     async environmentOf(name) {
       return containerEnvironment(await admin.call("GET", `${podsPath}/${name}`));
     },

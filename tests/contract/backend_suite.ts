@@ -29,6 +29,8 @@ export interface BackendWorld extends AsyncDisposable {
   corrupt(name: ExecutorName): Promise<void>;
   /** The SPIFFE ID that this executor would be given now; null if none. */
   boundTo(name: ExecutorName): Promise<string | null>;
+  /** Somebody deletes what gives it its SPIFFE ID. Undefined where nobody can. */
+  readonly unbind?: (name: ExecutorName) => Promise<void>;
   /** The environment that its program sees. */
   environmentOf(name: ExecutorName): Promise<Readonly<Record<string, string>>>;
   /** The next create is done, but its answer is lost. Undefined where answers cannot be lost. */
@@ -222,6 +224,25 @@ export function backendContract(
       await backend.bindIdentity(ready, one.assignment, call);
       assert.equal(await world.boundTo(one.name), one.assignment.identity.spiffeId);
       assert.equal(await world.boundTo(two.name), null);
+    },
+  );
+
+  test(
+    "list() tells whether the identity is bound, and bindIdentity() binds again what was lost",
+    async (world, backend) => {
+      const spec = specOf("1", kind);
+      const listed = async () => (await backend.list(call))[0]?.identityBound;
+      const made = await withTarget(backend, await backend.create(spec, call));
+      if (await listed() === undefined) return; // It cannot tell.
+      assert.equal(await listed(), false);
+      await backend.bindIdentity(made, spec.assignment, call);
+      assert.equal(await listed(), true);
+      if (world.unbind === undefined) return;
+      await world.unbind(spec.name);
+      assert.equal(await listed(), false);
+      await backend.bindIdentity(made, spec.assignment, call);
+      assert.equal(await listed(), true);
+      assert.equal(await world.boundTo(spec.name), spec.assignment.identity.spiffeId);
     },
   );
 

@@ -49,6 +49,8 @@ export interface FakeBackend extends Backend {
   vanish(name: ExecutorName): void;
   /** The identity target becomes known. */
   giveTarget(name: ExecutorName): void;
+  /** Somebody deletes its identity entry. */
+  unbind(name: ExecutorName): void;
   /** Labels and annotations are lost. */
   corrupt(name: ExecutorName): void;
   /** Puts an object there that this controller did not make. */
@@ -192,7 +194,10 @@ function open(backend: BackendName, clock: Clock, world: World): FakeBackend {
     },
     async list(call) {
       await begin("list", null, call);
-      return [...executors.values()];
+      return [...executors.values()].map((executor) => ({
+        ...executor,
+        identityBound: bound.has(executor.name),
+      }));
     },
     async *watch({ signal }) {
       const queue: ExecutorChange[] = [];
@@ -238,6 +243,7 @@ function open(backend: BackendName, clock: Clock, world: World): FakeBackend {
       drop(name);
     },
     giveTarget: (name) => change(name, { identityTarget: `target-${name}` }),
+    unbind: (name) => void bound.delete(name),
     corrupt: (name) =>
       change(name, { phase: "unreadable", metadata: { labels: {}, annotations: {} } }),
     put: set,

@@ -69,6 +69,8 @@ export interface FakeCluster extends ExecutorCluster {
   put(manifest: Manifest): void;
   /** Puts an entry there, or changes one. */
   putEntry(entry: Partial<IdentityEntry> & { readonly name: string }): void;
+  /** The entry disappears. */
+  removeEntry(name: string): void;
   /** Watches get everything anew, as after missed changes. */
   relist(): void;
 }
@@ -221,6 +223,7 @@ export function createFakeCluster(options: { readonly clock?: Clock } = {}): Fak
         ...entry,
       });
     },
+    removeEntry: (name) => void entries.delete(name),
     listPods: (labels, call) => done("listPods", null, call, () => podsWith(labels)),
     async *watchPods(labels, { signal }) {
       const queue: (PodChange | "relist")[] = ["relist"];

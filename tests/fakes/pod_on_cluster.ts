@@ -152,6 +152,7 @@ function open(options: PodOnClusterOptions, shared: Shared): FakeBackend {
       cluster.schedule(name);
       cluster.start(name);
     },
+    unbind: cluster.removeEntry,
     corrupt: (name) =>
       cluster.edit(name, (pod) => ({
         ...pod,
