@@ -87,8 +87,10 @@ async function discover(
   const authentication = clientSecret === null
     ? oidc.None()
     : oidc.ClientSecretBasic(clientSecret.reveal());
+  // Without it the ID token's signature is not looked at, because TLS has brought it.
+  const execute = [oidc.enableNonRepudiationChecks];
   // The configuration has let plain http through for loopback alone.
-  const execute = url.protocol === "http:" ? [oidc.allowInsecureRequests] : [];
+  if (url.protocol === "http:") execute.push(oidc.allowInsecureRequests);
   return await oidc.discovery(url, clientId, {}, authentication, {
     execute,
     timeout: TIMEOUT_SECONDS,

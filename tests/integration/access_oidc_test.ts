@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { createSignOn } from "../../clients/oidc/sign_on.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
+import { createFakeViews } from "../fakes/views.ts";
+import { startOidcProvider } from "../fakes/oidc_provider.ts";
+import { createTestAccess } from "../support/test_access.ts";
+import { createTestWeb } from "../support/test_web.ts";
+
+const REDIRECT = "http://localhost:8080/sign-in/callback";
+
+function setup() {
+  const clock = createFakeClock();
+  const provider = startOidcProvider();
+  provider.behaviour.claims = { preferred_username: "alice", groups: ["ops:oncall"] };
+  const signOn = createSignOn({
+    issuer: provider.issuer,
+    clientId: "gdr",
+    clientSecret: null,
+    redirectUri: REDIRECT,
+    clock,
+  });
+  const roles = [{ group: "ops:oncall", role: "operator" }] as const;
+  const access = createTestAccess(clock, { signOn, roles });
+  const web = createTestWeb({ views: createFakeViews({ clock }, {}), clock, access });
+  const get = async (path: string, cookie = "") =>
+    await web.fetch(new Request(`http://localhost:8080${path}`, { headers: { cookie } }));
+  const cookieIn = (answer: Response, name: string) =>
+    answer.headers.getSetCookie().find((each) => each.startsWith(`${name}=`))?.split(";")[0] ?? "";
+  return {
+    provider,
+    get,
+    clock,
+    cookieIn,
+    async leave(to = "/leader") {
+      const answer = await get(`/sign-in/oidc?to=${encodeURIComponent(to)}`);
+      assert.equal(answer.status, 303);
+      return { url: answer.headers.get("location") ?? "", cookie: cookieIn(answer, "gdr-sign-in") };
+    },
+    async [Symbol.asyncDispose]() {
+      await web[Symbol.asyncDispose]();
+      await provider[Symbol.asyncDispose]();
+    },
+  };
+}
+
+Deno.test("sign-in at a provider gives the role of the groups, and leads to where it began", async () => {
+  await using t = setup();
+  const { url, cookie } = await t.leave();
+  const asked = new URL(url).searchParams;
+  assert.equal(asked.get("redirect_uri"), REDIRECT);
+  assert.equal(asked.get("code_challenge_method"), "S256");
+  assert.ok((asked.get("state") ?? "").length > 20 && (asked.get("nonce") ?? "").length > 20);
+  const back = await t.get(`/sign-in/callback?${t.provider.approve(url)}`, cookie);
+  assert.equal(back.status, 303);
+  assert.equal(back.headers.get("location"), "/leader");
+  assert.equal(t.provider.asked[0]?.get("redirect_uri"), REDIRECT);
+  const page = await (await t.get("/leader", t.cookieIn(back, "gdr-session"))).text();
+  assert.match(page, /alice · operator/);
+});
+
+Deno.test("what comes back from a provider proves nobody when anything in it is wrong", async () => {
+  await using t = setup();
+  const refused = async (query: URLSearchParams, cookie: string, status = 403) => {
+    const answer = await t.get(`/sign-in/callback?${query}`, cookie);
+    assert.equal(answer.status, status);
+    assert.equal(t.cookieIn(answer, "gdr-session"), "");
+    await answer.body?.cancel();
+    await t.clock.advance(3_000);
+  };
+  const first = await t.leave();
+  const query = t.provider.approve(first.url);
+  // Without the cookie of this browser, or with another browser's.
+  await refused(query, "");
+  await refused(query, (await t.leave()).cookie);
+  await refused(new URLSearchParams({ code: query.get("code") ?? "", state: "x" }), first.cookie);
+  await refused(
+    new URLSearchParams({ error: "access_denied", state: query.get("state") ?? "" }),
+    first.cookie,
+  );
+  for (
+    const wrong of [
+      { nonce: "another" },
+      { foreignKey: true },
+      { claims: { aud: "another" } },
+      { claims: { iss: "https://another.example" } },
+      { claims: { exp: 1 } },
+      { claims: { preferred_username: "bob", groups: ["dev"] } },
+    ]
+  ) {
+    Object.assign(t.provider.behaviour, { nonce: null, foreignKey: false }, wrong);
+    const begun = await t.leave();
+    await refused(t.provider.approve(begun.url), begun.cookie);
+  }
+  Object.assign(t.provider.behaviour, { nonce: null, foreignKey: false });
+  t.provider.behaviour.claims = { groups: ["ops:oncall"] };
+  const late = await t.leave();
+  const answer = t.provider.approve(late.url);
+  await t.clock.advance(600_000);
+  await refused(answer, late.cookie);
+});
