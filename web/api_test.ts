@@ -232,6 +232,7 @@ Deno.test("openapi.json has every action with its body, its headers and what it 
       "200",
       "202",
       "400",
+      "401",
       "403",
       "404",
       "409",
@@ -240,6 +241,7 @@ Deno.test("openapi.json has every action with its body, its headers and what it 
       "415",
       "421",
       "422",
+      "429",
       "503",
     ];
     assert.deepEqual(Object.keys(post.responses), codes);

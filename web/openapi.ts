@@ -21,11 +21,25 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
       "Data: `{at, old, new}`.",
     responses: {
       200: { description: "The stream", content: { "text/event-stream": { schema: {} } } },
+      401: { description: "Nobody is known to ask", content: PROBLEM },
+      429: { description: "Too many wrong tokens", content: PROBLEM },
       503: { description: "No more viewers are taken", content: PROBLEM },
     },
   }));
+  app.openAPIRegistry.registerComponent("securitySchemes", "token", {
+    type: "http",
+    scheme: "bearer",
+    description: "A token of ADMIN_TOKENS; needed where sign-in is configured",
+  });
+  app.openAPIRegistry.registerComponent("securitySchemes", "session", {
+    type: "apiKey",
+    in: "cookie",
+    name: "gdr-session",
+    description: "With https `__Host-gdr-session`. A POST also carries the proof in `X-CSRF-Token`",
+  });
   const document = app.getOpenAPI31Document({
     openapi: "3.1.0",
+    security: [{ token: [] }, { session: [] }, {}],
     info: {
       title: "gitea-dynamic-runner",
       version,
@@ -71,7 +85,11 @@ function describeAction(route: ActionRoute) {
         content: { "application/json": { schema: operationSchema } },
       },
       400: { description: "The body or a header does not fit", content: PROBLEM },
-      403: { description: "Another site asked", content: PROBLEM },
+      401: { description: "Nobody is known to ask", content: PROBLEM },
+      403: {
+        description: "The role, or the session's proof, or the site that asks does not suffice",
+        content: PROBLEM,
+      },
       404: { description: "No such target", content: PROBLEM },
       409: { description: "It does not fit to how things stand: `current`", content: CONFLICT },
       412: { description: "It has changed since you looked: `current`", content: CONFLICT },
@@ -79,6 +97,7 @@ function describeAction(route: ActionRoute) {
       415: { description: "The body is no JSON", content: PROBLEM },
       421: { description: "The host is not one of ours", content: PROBLEM },
       422: { description: "The `Idempotency-Key` was used for something else", content: PROBLEM },
+      429: { description: "Too many wrong tokens", content: PROBLEM },
       503: { description: "Not now, or not here: nothing was done", content: PROBLEM },
     },
   });
@@ -87,7 +106,9 @@ function describeAction(route: ActionRoute) {
 function describe(route: ApiRoute) {
   const problems = {
     400: { description: "The query does not fit", content: PROBLEM },
+    401: { description: "Nobody is known to ask", content: PROBLEM },
     403: { description: "Another site's script asked", content: PROBLEM },
+    429: { description: "Too many wrong tokens", content: PROBLEM },
     421: { description: "The host is not one of ours", content: PROBLEM },
     ...(route.absent === null ? {} : { 404: { description: route.absent, content: PROBLEM } }),
   };
