@@ -147,7 +147,7 @@ Deno.test("the command of docs/install.md gives every manifest another prefix", 
     assert.ok(!after.includes("ci.ddupan.top"), name);
     if (after !== before) changed++;
   }
-  assert.equal(changed, 2, "the facade's Service and the admission policy");
+  assert.equal(changed, 3, "the facade's Service and the admission policies");
 });
 
 Deno.test("the controller's identity is the one that its configuration names", async () => {

@@ -39,7 +39,8 @@ function podOf(
 /** As the node's kubelet. kubectl reads the status before it writes it, which nodes have no right to. */
 const NODE = ["--as=system:node:node-1", "--as-group=system:nodes", "--as-group=system:masters"];
 
-async function refused(work: Promise<string>, why: RegExp): Promise<void> {
+/** Checks that kubectl was refused, in these words. */
+export async function refused(work: Promise<string>, why: RegExp): Promise<void> {
   const said = await work.then((text) => `it was done: ${text}`, (error) => String(error));
   assert.match(said, why);
 }
@@ -127,6 +128,18 @@ async function checkUpdates(stage: Stage): Promise<void> {
     // That the API server itself would have let it through is what makes the policy necessary.
     await patch("prepared", swapFirst, `--as=${CONTROLLER}`, "--dry-run=server");
     return "2 refused, another change let through";
+  });
+  await report.check("nobody keeps or owns an executor", async () => {
+    const owner = { apiVersion: "v1", kind: "ConfigMap", name: "x", uid: crypto.randomUUID() };
+    const changes = [
+      { metadata: { finalizers: ["example.org/kept"] } },
+      { metadata: { ownerReferences: [owner] } },
+    ];
+    for (const change of changes) {
+      await refused(patch("admitted", change), /executors get no finalizers and no owners/);
+      await patch("admitted", change, `--as=${CONTROLLER}`, "--dry-run=server");
+    }
+    return `${changes.length} refused`;
   });
   await report.check("a status carries no label or annotation of ours", async () => {
     const status = ["--subresource=status"];

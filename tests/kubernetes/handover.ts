@@ -9,7 +9,7 @@ import { LEASE } from "../support/lease_cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { followLease, transitionGaps } from "./lease_history.ts";
 import { startFlow } from "./flow.ts";
-import { CLIENT_GO_WAIT_MS, clientGoCommand, startRival } from "./rivals.ts";
+import { CLIENT_GO_WAIT_MS, clientGoCommand, layContender, startRival } from "./rivals.ts";
 import { openOutside } from "./outside.ts";
 import { startSession } from "./session.ts";
 import type { Stage } from "./stage.ts";
@@ -211,7 +211,10 @@ async function outage({ report }: Stage, troupe: Troupe): Promise<void> {
 async function contender({ report, cluster }: Stage, troupe: Troupe): Promise<void> {
   const { peers } = cluster;
   const name = "client-go-1";
-  const [program, ...args] = clientGoCommand(peers, NAMESPACE.executors, name);
+  const [program, ...args] = clientGoCommand(
+    { bin: peers.bin, kubeconfig: await layContender(peers) },
+    { namespace: NAMESPACE.executors, name },
+  );
   const logFile = `${peers.folder}/logs/handover-${name}.log`;
   const go = await startRival({ id: name, kind: "client-go", program, args, logFile });
   await using _process = go.process;
@@ -254,7 +257,11 @@ async function contender({ report, cluster }: Stage, troupe: Troupe): Promise<vo
 
 async function deletions({ report, cluster }: Stage, troupe: Troupe): Promise<void> {
   const remove = () =>
-    cluster.peers.kube.kubectl(["delete", "lease", LEASE.name, "-n", NAMESPACE.executors]);
+    cluster.peers.kube.kubectl([
+      ...["delete", "lease", LEASE.name, "-n", NAMESPACE.executors],
+      // Administrators may not.
+      "--as=system:serviceaccount:kube-system:namespace-controller",
+    ]);
   await report.check("a Lease deleted under the leader: made anew, the epoch stays", async () => {
     const { leader } = await troupe.cast();
     const before = await troupe.epochs();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { at, MANIFESTS, readManifests } from "../support/kube_manifests.ts";
 import { checkAdmission } from "./admission.ts";
 import { NAMESPACE } from "./cluster.ts";
+import { checkOwnRights } from "./rights_own.ts";
 import { type Stage, userOf } from "./stage.ts";
 
 const CONTROLLER = userOf(NAMESPACE.controller, "controller");
@@ -51,6 +52,7 @@ export async function checkRights(stage: Stage): Promise<void> {
     });
   }
   await checkAdmission(stage);
+  await checkOwnRights(stage);
   await report.check(
     "another configuration is another ConfigMap, which the Deployment names",
     async () => {

@@ -3,6 +3,7 @@ import { eventually } from "../support/eventually.ts";
 import { layElection, LEASE } from "../support/lease_cluster.ts";
 import type { Peers } from "../support/peers.ts";
 import { startProcess } from "../support/process.ts";
+import { NAMESPACE } from "./cluster.ts";
 import { followLease, type LeaseState, transitionGaps } from "./lease_history.ts";
 
 /** What a contender has said, and when (milliseconds since the epoch, of this machine's clock). */
@@ -88,7 +89,10 @@ export async function openRing(
       const where = ["--kubeconfig", file, "--namespace", namespace];
       return await start(self, "ours", [...program, ...where, "--self", self]);
     },
-    clientGo: (name) => start(name, "client-go", clientGoCommand(peers, namespace, name)),
+    clientGo(name) {
+      const by = { bin: peers.bin, kubeconfig: peers.kube.adminKubeconfig };
+      return start(name, "client-go", clientGoCommand(by, { namespace, name }));
+    },
     became: lease.became,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -96,17 +100,34 @@ export async function openRing(
 
 /** client-go's contender as it is started. */
 export function clientGoCommand(
-  peers: Pick<Peers, "bin" | "kube">,
-  namespace: string,
-  name: string,
+  { bin, kubeconfig }: { readonly bin: string; readonly kubeconfig: string },
+  { namespace, name }: { readonly namespace: string; readonly name: string },
 ): readonly [string, ...string[]] {
   return [
-    `${peers.bin}/elector`,
-    `-kubeconfig=${peers.kube.adminKubeconfig}`,
+    `${bin}/elector`,
+    `-kubeconfig=${kubeconfig}`,
     `-namespace=${namespace}`,
     `-lease=${LEASE.name}`,
     `-id=${name}`,
   ];
+}
+
+/**
+ * Makes a service account beside the controller's that may contend for the product's Lease, and resolves
+ * to a kubeconfig of it: the admission policy lets nobody else.
+ */
+export async function layContender({ kube, folder }: Peers): Promise<string> {
+  const name = "contender";
+  const who = { namespace: NAMESPACE.controller, serviceAccount: name };
+  const role = ["-n", NAMESPACE.executors];
+  await kube.kubectl(["create", "serviceaccount", name, "-n", who.namespace]);
+  const verbs = "--verb=get,create,update";
+  await kube.kubectl(["create", "role", name, verbs, "--resource=leases", ...role]);
+  await kube.kubectl([
+    ...["create", "rolebinding", name, `--role=${name}`, ...role],
+    `--serviceaccount=${who.namespace}:${name}`,
+  ]);
+  return await kube.kubeconfig(`${folder}/${name}.kubeconfig`, who);
 }
 
 /** Starts a contender; disposing of its `process` ends it. */
