@@ -82,7 +82,9 @@ Deno.test("hold() makes a deleted Lease anew at once, and goes on", async () => 
   assert.deepEqual(asked, ["write"]); // Without a look, lest another is faster.
   const { record, annotations } = world.server.lease() ?? assert.fail();
   assert.deepEqual({ ...record, renewTime: before.renewTime }, before);
-  assert.deepEqual(annotations, { "ci.ddupan.top/admin-advertise": "here" });
+  const { "ci.ddupan.top/admin-advertise-proof": proof, ...others } = annotations;
+  assert.deepEqual(others, { "ci.ddupan.top/admin-advertise": "here" });
+  assert.match(proof ?? "", /^[0-9a-f]{64}$/);
   assert.ok(a.acts() && !b.acts());
   assert.deepEqual(a.lost, []);
   await a.stop();

@@ -1,6 +1,7 @@
 import { type Bell, createBell } from "../lib/bell.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { AddressProof } from "./address_proof.ts";
 import type { Leadership, LeadershipStatus } from "./leadership.ts";
 import { type LeaseStore, msOfMicroTime, type StoredLease } from "./lease.ts";
 import { type Attempt, createLeaseClaim } from "./lease_claim.ts";
@@ -10,7 +11,7 @@ import { checkLeaseTimes, DEFAULT_LEASE_TIMES, JITTER, type LeaseTimes } from ".
 export interface LeaseStatus extends LeadershipStatus {
   /** How often the Lease has changed hands; null while none was seen. */
   readonly transitions: number | null;
-  /** Where the holder's pages are reached; null when it has not said. */
+  /** Where the holder's pages are reached; null when it has not said, or somebody else has. */
   readonly address: string | null;
   /** Why the last try has failed; null when it has not. */
   readonly lastError: string | null;
@@ -31,10 +32,15 @@ export interface LeaseElectorDeps {
   readonly logger: Logger;
   /** Name of this process, unlike every other's, those before it under its HOSTNAME included. */
   readonly self: string;
-  /** Annotation of the Lease with the leader's address, e.g. `ci.ddupan.top/admin-advertise`. */
+  /**
+   * Annotation of the Lease with the leader's address, e.g. `ci.ddupan.top/admin-advertise`; the one with
+   * `-proof` at its end has the proof of it.
+   */
   readonly addressAnnotation: string;
   /** What we say there while we lead; null removes another's. */
   readonly address: string | null;
+  /** An address without it counts as none: whoever may write the Lease could send readers anywhere. */
+  readonly proof: AddressProof;
   /** This process may not act any more; told once. */
   onLost(detail: string): void;
 }
@@ -66,13 +72,24 @@ export function createLeaseElector(
   times: LeaseTimes = DEFAULT_LEASE_TIMES,
 ): LeaseElector {
   checkLeaseTimes(times);
-  const { store, clock, self, addressAnnotation, address } = deps;
+  const { store, clock, self, addressAnnotation, address, proof } = deps;
   const logger = deps.logger.child({ component: "leader" });
-  const annotations = { [addressAnnotation]: address };
+  const proofAnnotation = `${addressAnnotation}-proof`;
+  const annotations = {
+    [addressAnnotation]: address,
+    [proofAnnotation]: address === null ? null : proof.sign({ holder: self, address }),
+  };
   const claim = createLeaseClaim({ store, clock, self, times, annotations });
   let leading = false;
   let lastError: string | null = null;
   let knownHolder: string | null = null;
+
+  /** The holder's address, if it has said so itself: a holder that says nothing (client-go) leaves another's. */
+  const addressOf = ({ record: { holder }, annotations }: StoredLease): string | null => {
+    const said = annotations[addressAnnotation];
+    if (holder === "" || said === undefined) return null;
+    return proof.verify({ holder, address: said }, annotations[proofAnnotation]) ? said : null;
+  };
 
   const sure = () => leading && !claim.doubted() && clock.monotonic() < claim.heldUntil();
 
@@ -115,9 +132,7 @@ export function createLeaseElector(
     status() {
       const seen = claim.seen();
       if (seen === null) return { ...NOTHING_SEEN, lastError };
-      const { record, annotations } = seen.lease;
-      const said = annotations[addressAnnotation] ?? null;
-      const ours = record.holder === self;
+      const { record } = seen.lease;
       return {
         holder: record.holder === "" ? null : record.holder,
         leading,
@@ -125,8 +140,7 @@ export function createLeaseElector(
         renewedAt: seen.changedAt,
         leaseSeconds: record.durationSeconds,
         transitions: record.transitions,
-        // Our own, from an earlier lead: a holder that says nothing (client-go) leaves it there.
-        address: record.holder === "" || !ours && said === address ? null : said,
+        address: addressOf(seen.lease),
         lastError,
       };
     },

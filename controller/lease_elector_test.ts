@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Secret } from "../lib/secret.ts";
 import type { Route } from "../tests/fakes/lease_server.ts";
 import { AT_ONCE, contend, setupLease as setup, wire } from "../tests/support/lease_contender.ts";
 import { microTime } from "./lease.ts";
@@ -18,7 +19,9 @@ Deno.test("acquire() makes the Lease as client-go does when there is none", asyn
     transitions: 0,
   });
   assert.match(record.acquireTime ?? "", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
-  assert.deepEqual(annotations, { "ci.ddupan.top/admin-advertise": "10.0.0.1:8080" });
+  const { "ci.ddupan.top/admin-advertise-proof": proof, ...others } = annotations ?? {};
+  assert.deepEqual(others, { "ci.ddupan.top/admin-advertise": "10.0.0.1:8080" });
+  assert.match(proof ?? "", /^[0-9a-f]{64}$/);
   await a.stop();
 });
 
@@ -361,4 +364,29 @@ Deno.test("status() tells who leads, since when, and where its pages are", async
   await world.clock.advance(300);
   assert.equal(b.elector.status().address, "10.0.0.2:8080");
   await b.stop();
+});
+
+Deno.test("status() tells no address that the holder has not said itself", async () => {
+  const world = setup();
+  const a = contend(world, "a", { address: "10.0.0.1:8080" });
+  await world.clock.advance(0);
+  const b = contend(world, "b", { address: "10.0.0.2:8080" });
+  const stranger = contend(world, "c", { key: new Secret("x".repeat(32)) });
+  await world.clock.advance(5_000);
+  assert.equal(b.elector.status().address, "10.0.0.1:8080");
+  // Another key than a's believes nothing of it.
+  assert.equal(stranger.elector.status().address, null);
+  world.server.edit({}, { "ci.ddupan.top/admin-advertise": "192.0.2.1:80" });
+  await world.clock.advance(300);
+  assert.equal(b.elector.status().holder, "a");
+  assert.equal(b.elector.status().address, null);
+  // The leader's next renewal puts it right.
+  await world.clock.advance(5_000);
+  assert.equal(b.elector.status().address, "10.0.0.1:8080");
+  // Under another holder the same words prove nothing: client-go's contender leaves them there.
+  world.server.edit({ holder: "client-go" });
+  await world.clock.advance(300);
+  assert.equal(b.elector.status().holder, "client-go");
+  assert.equal(b.elector.status().address, null);
+  for (const one of [a, b, stranger]) await one.stop();
 });

@@ -5,6 +5,7 @@ import { createKubernetes } from "../clients/kubernetes/client.ts";
 import { createExecutorCluster } from "../clients/kubernetes/executor_cluster.ts";
 import { createLeaseStore } from "../clients/kubernetes/leases.ts";
 import { createPodLabel } from "../clients/kubernetes/pod_label.ts";
+import { createAddressProof } from "../controller/address_proof.ts";
 import type { Config, KubernetesAccess } from "../controller/config/config.ts";
 import { createLeaderLabel } from "../controller/leader_label.ts";
 import { createLeaseElector, type LeaseElector } from "../controller/lease_elector.ts";
@@ -66,6 +67,7 @@ export async function openCluster(
           self,
           addressAnnotation: `${config.metadataPrefix}/admin-advertise`,
           address,
+          proof: createAddressProof(config.capabilityKeys ?? []),
           onLost,
         });
         return elector;

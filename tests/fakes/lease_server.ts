@@ -23,7 +23,7 @@ export interface FakeLeaseServer {
   seenBy(process: ProcessClock, route?: (write: boolean) => Route): LeaseStore;
   lease(): StoredLease | undefined;
   /** Somebody writes by hand. */
-  edit(change: Partial<LeaseRecord>): void;
+  edit(change: Partial<LeaseRecord>, annotations?: LeaseAnnotations): void;
   delete(): void;
   /** Called after each write that was stored, by whomever. */
   onWrite: (now: LeaseRecord, before: LeaseRecord | undefined) => void;
@@ -69,9 +69,9 @@ export function createFakeLeaseServer(clock: Clock): FakeLeaseServer {
 
   const server: FakeLeaseServer = {
     lease: () => current,
-    edit(change) {
+    edit(change, annotations = {}) {
       if (current === undefined) throw new Error("Edit the Lease: there is none");
-      put({ ...current.record, ...change }, {});
+      put({ ...current.record, ...change }, annotations);
     },
     delete() {
       current = undefined;

@@ -8,9 +8,11 @@
 import { parseArgs } from "node:util";
 import { createKubernetes } from "../../clients/kubernetes/client.ts";
 import { createLeaseStore } from "../../clients/kubernetes/leases.ts";
+import { createAddressProof } from "../../controller/address_proof.ts";
 import { createLeaseElector } from "../../controller/lease_elector.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { Secret } from "../../lib/secret.ts";
 import { LEASE } from "../support/lease_cluster.ts";
 
 const HOUR_MS = 3_600_000;
@@ -53,6 +55,7 @@ async function contend(
     self,
     addressAnnotation: "ci.ddupan.top/admin-advertise",
     address: `${self}.example.org:8080`,
+    proof: createAddressProof([new Secret("k".repeat(32))]),
     onLost(detail) {
       lost = detail;
       ended.abort();

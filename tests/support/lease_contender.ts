@@ -1,13 +1,17 @@
+import { createAddressProof } from "../../controller/address_proof.ts";
 import { createLeaseElector, type LeaseElector } from "../../controller/lease_elector.ts";
 import { DEFAULT_LEASE_TIMES } from "../../controller/lease_rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { Secret } from "../../lib/secret.ts";
 import { createFakeLeaseServer, type FakeLeaseServer, type Route } from "../fakes/lease_server.ts";
 import { createProcessClock, type ProcessClock } from "../fakes/process_clock.ts";
 
 /** A network without delay. */
 export const AT_ONCE: Route = { thereMs: 0, backMs: 0, lost: "no" };
+const KEY = new Secret("k".repeat(32));
+
 /** A network that is cut. */
 export const NOWHERE: Route = { thereMs: 0, backMs: 0, lost: "nothing" };
 
@@ -51,6 +55,8 @@ export function contend(
     readonly route?: (write: boolean) => Route;
     readonly random?: () => number;
     readonly address?: string | null;
+    /** By which it proves its address. */
+    readonly key?: Secret;
   } = {},
 ): Contender {
   const clock = createProcessClock(base);
@@ -66,6 +72,7 @@ export function contend(
     self,
     addressAnnotation: "ci.ddupan.top/admin-advertise",
     address: options.address ?? null,
+    proof: createAddressProof([options.key ?? KEY]),
     onLost: (detail) => void lost.push(detail),
   }, DEFAULT_LEASE_TIMES);
   const run = async () => {
