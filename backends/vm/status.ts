@@ -68,6 +68,7 @@ export function executorOf(sandbox: Sandbox, prefix: string): Executor {
     },
     createdAt: sandbox.createdAt,
     identityTarget: starting ? null : sandbox.id,
+    identityBound: metadata[boundKey(prefix)] === BOUND,
     terminating: state === "Stopping",
     ended,
     terminal: metadata[labels.terminal] === "true",

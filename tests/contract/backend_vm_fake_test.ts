@@ -25,6 +25,10 @@ backendContract("VM backend on a Lifecycle API in memory", () => {
       return Promise.resolve();
     },
     boundTo: (name) => Promise.resolve(boundIn(findSandbox(server, name)?.metadata)),
+    unbind(name) {
+      delete sandboxOf(server, name).metadata[`${VM_PREFIX}/identity`];
+      return Promise.resolve();
+    },
     environmentOf: (name) => Promise.resolve(sandboxOf(server, name).env),
     loseNextAnswer() {
       server.faults.push({ method: "POST", when: "after", answer: { kind: "cut" } });
