@@ -65,10 +65,14 @@ export function createLifecycle(deps: {
   const inState = (...kinds: readonly Entry["state"]["kind"][]) =>
     kinds.flatMap((kind) => [...ledger.inState(backend.name, kind)]);
 
-  const look = async ({ name, executor }: ExecutorChange, signal: AbortSignal) => {
+  const liveOf = (name: ExecutorName) => {
     const id = deps.assignmentOf(name);
     const entry = id === undefined ? undefined : ledger.get(id);
-    const live = entry !== undefined && entry.state.kind !== "cleaned" ? entry : undefined;
+    return entry !== undefined && entry.state.kind !== "cleaned" ? entry : undefined;
+  };
+
+  const look = async ({ name, executor }: ExecutorChange, signal: AbortSignal) => {
+    const live = liveOf(name);
     if (live?.unproven && (executor === null || executor.ended !== null)) unheard(live);
     if (executor === null) {
       strangers.forget(name);
@@ -92,10 +96,23 @@ export function createLifecycle(deps: {
     ledger.touch(live);
   };
 
+  /**
+   * News may be late, and of an earlier executor of the same name: that one is gone counts only when
+   * nothing stands under its name now, because nothing takes it back.
+   */
+  const hear = async ({ name, executor }: ExecutorChange, signal: AbortSignal) => {
+    const now = executor ?? (liveOf(name) && await backend.find(name, { signal }));
+    await look({ name, executor: now ?? null }, signal);
+  };
+
   /** One that cannot be looked at never stops the others; the next list has it again. */
-  const lookSafely = async (change: ExecutorChange, signal: AbortSignal) => {
+  const safely = async (
+    take: typeof look,
+    change: ExecutorChange,
+    signal: AbortSignal,
+  ) => {
     try {
-      await look(change, signal);
+      await take(change, signal);
     } catch (error) {
       signal.throwIfAborted();
       logger.error("backend lifecycle error", { action: "look", executor: change.name, error });
@@ -138,7 +155,7 @@ export function createLifecycle(deps: {
     const executors = await backend.list({ signal });
     deps.recorder.watchEvent(`${backend.name}-list`);
     const names = new Set(executors.map((e) => e.name));
-    for (const executor of executors) await lookSafely({ name: executor.name, executor }, signal);
+    for (const executor of executors) await safely(look, { name: executor.name, executor }, signal);
     strangers.keepOnly(names);
     const kinds = ["starting", "ready", "claimed", "running", "settling", "terminal"] as const;
     const unproven = inState("stored").filter((entry) => entry.unproven);
@@ -149,7 +166,7 @@ export function createLifecycle(deps: {
     for (const name of believed) {
       if (name === undefined || names.has(name)) continue;
       const found = await backend.find(name, { signal });
-      await lookSafely({ name, executor: found ?? null }, signal);
+      await safely(look, { name, executor: found ?? null }, signal);
     }
   };
 
@@ -228,7 +245,7 @@ export function createLifecycle(deps: {
   const watch = async (signal: AbortSignal) => {
     for await (const change of backend.watch({ signal })) {
       deps.recorder.watchEvent(`${backend.name}-watch`);
-      await lookSafely(change, signal);
+      await safely(hear, change, signal);
     }
   };
 

@@ -47,6 +47,8 @@ export interface FakeBackend extends Backend {
   end(name: ExecutorName, ending?: Partial<Ending>): void;
   /** The object disappears, as after an eviction. */
   vanish(name: ExecutorName): void;
+  /** The watch tells this, true or not: news of a real server can be late. */
+  tell(change: ExecutorChange): void;
   /** The identity target becomes known. */
   giveTarget(name: ExecutorName): void;
   /** Somebody deletes its identity entry. */
@@ -242,6 +244,7 @@ function open(backend: BackendName, clock: Clock, world: World): FakeBackend {
       bound.delete(name);
       drop(name);
     },
+    tell: (news) => listeners.forEach((listener) => listener(news)),
     giveTarget: (name) => change(name, { identityTarget: `target-${name}` }),
     unbind: (name) => void bound.delete(name),
     corrupt: (name) =>

@@ -2,7 +2,13 @@ import { createPatience, DEFAULT_PATIENCE } from "../../backends/pod/patience.ts
 import { podOf } from "../../backends/pod/pod.ts";
 import { createPodBackend } from "../../backends/pod/pod_backend.ts";
 import { executorOf } from "../../backends/pod/status.ts";
-import { type Backend, BackendError, type Call, type Executor } from "../../controller/backend.ts";
+import {
+  type Backend,
+  BackendError,
+  type Call,
+  type Executor,
+  type ExecutorChange,
+} from "../../controller/backend.ts";
 import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -98,6 +104,7 @@ function open(options: PodOnClusterOptions, shared: Shared): FakeBackend {
   };
   const metadataOf = (pod: Readonly<Record<string, unknown>>) => objectOrEmpty(pod.metadata);
 
+  const told: ExecutorChange[] = [];
   const backend: Backend = {
     name: "pod",
     find: (name, call) => begin("find", name, call, () => inner.find(name, call)),
@@ -119,6 +126,7 @@ function open(options: PodOnClusterOptions, shared: Shared): FakeBackend {
     async *watch(call) {
       for await (const change of inner.watch(call)) {
         if (!faults.muteWatch) yield change;
+        yield* told.splice(0);
       }
     },
     delete: (executor, call) =>
@@ -148,6 +156,10 @@ function open(options: PodOnClusterOptions, shared: Shared): FakeBackend {
       cluster.terminate(name, { exitCode: exitCode ?? 1, message: lastLines.join("\n") });
     },
     vanish: (name) => cluster.remove(name),
+    tell(news) {
+      told.push(news);
+      cluster.edit(news.name, (pod) => pod);
+    },
     giveTarget(name) {
       cluster.schedule(name);
       cluster.start(name);

@@ -306,6 +306,22 @@ Deno.test("engine needs no goodbye: the backend's word ends the job", async () =
   world.assertClean();
 });
 
+Deno.test("engine does not believe late news of an executor that is gone while one stands there", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  world.plan = () => ({ runMs: 60_000 });
+  const { engine } = await world.start();
+  await world.submit(1);
+  await world.until("running", () => world.events(1).includes("running"));
+  world.pod.tell({ name: world.executor(1), executor: null });
+  await world.clock.advance(5_000);
+  const state = engine.ledger.get(world.id(1))?.state;
+  assert.ok(state?.kind === "running");
+  assert.equal(state.presence, "alive");
+  await world.cleaned(1);
+  assert.deepEqual(world.events(1), HAPPY);
+  world.assertClean();
+});
+
 Deno.test("engine finds by its list what the watch did not tell", async () => {
   await using world = await createWorld({ capacity: 1 });
   world.plan = () => ({ fate: "no_goodbye" });
