@@ -1,8 +1,10 @@
+import { useContext } from "preact/hooks";
 import type { HealthView, SelfTestView, VersionView } from "../controller/operating_views.ts";
 import { duration, useLang } from "./lang.ts";
 import { Maybe, PageHead, Panel, Scroller, Table } from "./Parts.tsx";
 import { Age, Outside } from "./Small.tsx";
 import { Proof } from "./Proof.tsx";
+import { VisitorContext } from "./visitor.ts";
 
 /** What the page shows. */
 export interface HealthData {
@@ -32,14 +34,24 @@ export function HealthPage({ data }: { data: HealthData }) {
             <Tests tests={selfTests} />
           </Scroller>
         )}
-        <form method="post" action="/health/run" class="inset">
-          <Proof />
-          <button type="submit" disabled={selfTests.length === 0}>{text.run}</button>
-        </form>
+        <RunAgain disabled={selfTests.length === 0} />
       </Panel>
       <Versions versions={versions} />
       <Configuration config={data.config} />
     </>
+  );
+}
+
+function RunAgain({ disabled }: { disabled: boolean }) {
+  const { health: text } = useLang().dict;
+  const visitor = useContext(VisitorContext);
+  // The server refuses it to viewers.
+  if ("role" in visitor && visitor.role === "viewer") return null;
+  return (
+    <form method="post" action="/health/run" class="inset">
+      <Proof />
+      <button type="submit" disabled={disabled}>{text.run}</button>
+    </form>
   );
 }
 

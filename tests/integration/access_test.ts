@@ -376,6 +376,8 @@ Deno.test("viewers see pages without forms of actions; who may not is offered no
       .filter((path) => path?.startsWith("/actions/"));
   };
   assert.deepEqual(await formsOf("viewer"), []);
+  const health = await (await t.send("/health", { headers: t.as("viewer") })).text();
+  assert.equal(health.includes("/health/run"), false);
   assert.equal((await formsOf("operator")).includes("/actions/backends/pod/capacity"), false);
   assert.equal((await formsOf("operator")).includes(CORDON_FORM), true);
   assert.equal((await formsOf("admin")).includes("/actions/backends/pod/capacity"), true);
