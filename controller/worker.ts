@@ -120,6 +120,8 @@ export function createWorker(deps: {
       signal,
     );
     entry.ending = null;
+    // Said by the one that has failed: no reason for what becomes of its successor.
+    if (record.claimedBy === null) entry.terminating = null;
     const { code, detail, lastLines } = ended;
     return record.claimedBy === null
       ? { kind: "executor_failed", code, detail, lastLines, failures: record.failures }

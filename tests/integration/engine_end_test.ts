@@ -306,6 +306,21 @@ Deno.test("engine needs no goodbye: the backend's word ends the job", async () =
   world.assertClean();
 });
 
+Deno.test("engine does not explain the end of an executor by the goodbye of the one before", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  world.plan = (_, attempt) => ({ fate: attempt === 1 ? "never_claims" : "gives_up" });
+  const { engine } = await world.start();
+  await world.submit(1);
+  await world.until("ready", () => world.events(1).includes("backend_ready"));
+  engine.events.terminating(world.id(1), "evicted: the node is full");
+  world.pod.end(world.executor(1));
+  await world.until("the loss", () => world.events(1).includes("lost"), 120_000);
+  await world.cleaned(1);
+  const last = world.gitea.tasks.get(1n)?.rows.at(-1) ?? "";
+  assert.match(last, /the test's exit/);
+  assert.doesNotMatch(last, /evicted/);
+});
+
 Deno.test("engine does not believe late news of an executor that is gone while one stands there", async () => {
   await using world = await createWorld({ capacity: 1 });
   world.plan = () => ({ runMs: 60_000 });
