@@ -162,7 +162,7 @@ export async function startActing(
     using limit = clock.timeout(FAREWELL_MS);
     await engine.endExecutors(limit.signal);
   };
-  const closeFacade = () => facade[Symbol.asyncDispose]();
+  const closeFacade = async () => await facade[Symbol.asyncDispose]();
 
   const owned = setup.move();
   return {
