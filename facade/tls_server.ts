@@ -2,6 +2,7 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
 import type { Svid } from "../clients/spiffe/workload_api.ts";
+import { listenHost } from "../lib/every_address.ts";
 import { deferDestroy } from "../lib/http2_session.ts";
 import type { Logger } from "../lib/logger.ts";
 import { createConnections } from "./connections.ts";
@@ -11,7 +12,7 @@ import { createConnections } from "./connections.ts";
  * closes every connection.
  */
 export interface TlsServer extends AsyncDisposable {
-  /** Resolves to the port. Rejects with an `Error` that names the setting when it cannot listen. */
+  /** On every address without a host name. Resolves to the port. Rejects with an `Error` that names the setting when it cannot listen. */
   listen(at: { readonly hostname: string; readonly port: number }): Promise<number>;
   /** Serves new connections with this SVID and its bundle; open ones stay. */
   rotate(svid: Svid): void;
@@ -73,7 +74,7 @@ function listen(
   server: http2.Http2SecureServer,
   { hostname, port }: { readonly hostname: string; readonly port: number },
 ): Promise<number> {
-  const host = hostname === "" ? "0.0.0.0" : hostname;
+  const host = listenHost(hostname);
   return new Promise((resolve, reject) => {
     server.once("error", (cause) => {
       const message =

@@ -1,5 +1,6 @@
 import type { Listen } from "../controller/config/config.ts";
 import { isLoopback } from "../controller/config/values.ts";
+import { listenHost } from "../lib/every_address.ts";
 import type { Web } from "./server.ts";
 
 /** A server that listens; dispose it to stop, open requests get two seconds to end. */
@@ -37,7 +38,7 @@ export function listenHealth(health: Pick<Web, "fetch">, address: Listen): Liste
 function listen(app: Pick<Web, "fetch">, address: Listen): Listener {
   const stop = new AbortController();
   const server = Deno.serve({
-    hostname: address.hostname,
+    hostname: listenHost(address.hostname),
     port: address.port,
     signal: stop.signal,
     // Leaves event streams alone: they say no-transform.

@@ -219,10 +219,10 @@ function visitorOf(entry: Entry): Pick<RouteContext, "actor" | "visitor" | "proo
 
 const NOBODY = { name: "nobody", role: "viewer" } as const;
 
-/** The address of a connection, of what `Deno.serve` tells of it. */
+/** The address of a connection, of what `Deno.serve` tells of it; IPv4 as such on a socket of both. */
 function peerOf(info: unknown): string {
   const address = isObject(info) ? info.remoteAddr : undefined;
-  return isObject(address) ? String(address.hostname) : "";
+  return isObject(address) ? String(address.hostname).replace(/^::ffff:(?=[0-9.]+$)/, "") : "";
 }
 
 function isoOf(ms: number): string {

@@ -103,8 +103,9 @@ function named<T>(variable: string, { hostname, port }: Listen, open: () => T): 
 
 /** Names under which the dashboard may be asked for: a foreign `Host` is DNS rebinding. */
 function allowedHosts(config: Config): string[] {
-  const hosts = [...LOOPBACK_HOSTS, config.admin.listen.hostname];
-  const { publicUrl, advertise } = config.admin;
+  const { listen, publicUrl, advertise } = config.admin;
+  const hosts: string[] = [...LOOPBACK_HOSTS];
+  if (listen.hostname !== "") hosts.push(listen.hostname);
   if (publicUrl !== null) hosts.push(new URL(publicUrl).host);
   // Standbys pass reads on to it.
   if (advertise !== null) hosts.push(hostOf(advertise));

@@ -7,6 +7,7 @@ export type Component = "scheduler" | "pod-worker" | "vm-worker";
 
 /** Where a server listens; port 0 = any free one. */
 export interface Listen {
+  /** Empty: every address, IPv6 and IPv4. */
   readonly hostname: string;
   readonly port: number;
 }

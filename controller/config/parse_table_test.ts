@@ -367,7 +367,7 @@ const TABLE: readonly {
   {
     name: "HEALTH_LISTEN",
     refused: ["x"],
-    accepted: [[":9", (c) => c.admin.health, { hostname: "0.0.0.0", port: 9 }]],
+    accepted: [[":9", (c) => c.admin.health, { hostname: "", port: 9 }]],
   },
   {
     name: "ADMIN_PUBLIC_URL",

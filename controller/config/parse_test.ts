@@ -102,8 +102,8 @@ Deno.test("parseConfig() is the production profile as soon as one real part is n
   assert.equal(config.profile, "production");
   assert.equal(config.executors, "real");
   assert.equal(config.leaderElection, "kubernetes");
-  assert.deepEqual(config.facade.listen, { hostname: "0.0.0.0", port: 8443 });
-  assert.deepEqual(config.admin.health, { hostname: "0.0.0.0", port: 8081 });
+  assert.deepEqual(config.facade.listen, { hostname: "", port: 8443 });
+  assert.deepEqual(config.admin.health, { hostname: "", port: 8081 });
   assert.equal(config.gitea.url, "https://gitea.example.org");
   assert.equal(config.gitea.registration?.token.reveal(), "registration-token");
   assert.deepEqual(config.nats.servers, ["nats://nats-0.nats:4222", "nats://nats-1.nats:4222"]);

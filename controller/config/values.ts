@@ -57,13 +57,13 @@ export function natsServers(text: string): readonly string[] | undefined {
   return good ? servers.map((server) => server.replace(/\/$/, "")) : undefined;
 }
 
-/** `host:port`, `:port` (all addresses) or `[v6]:port`. */
+/** `host:port`, `:port` (every address: an empty host name) or `[v6]:port`. */
 export function listenAddress(text: string): Listen | undefined {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]*)):([0-9]{1,5})$/.exec(text);
   if (match === null) return undefined;
   const port = Number(match[3]);
   if (port > 65535) return undefined;
-  return { hostname: match[1] ?? (match[2] || "0.0.0.0"), port };
+  return { hostname: match[1] ?? match[2] ?? "", port };
 }
 
 /** A SPIFFE ID with a path; `template` allows `{nodeUID}` in it. */
