@@ -143,7 +143,7 @@ Deno.test("the command of docs/install.md gives every manifest another prefix", 
   for await (const { name } of Deno.readDir(MANIFESTS)) {
     if (!name.endsWith(".yaml")) continue;
     const before = await Deno.readTextFile(MANIFESTS + name);
-    const after = before.replaceAll(new RegExp(from, "g"), to);
+    const after: string = before.replaceAll(new RegExp(from, "g"), to);
     assert.ok(!after.includes("ci.ddupan.top"), name);
     if (after !== before) changed++;
   }
