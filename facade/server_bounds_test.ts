@@ -123,9 +123,12 @@ Deno.test("createFacade() names the address that it cannot listen on", async () 
 });
 
 Deno.test("createFacade() listens on every address, IPv6 too, when told so", async () => {
-  await using given = await setupFacade({ options: { hostname: "::" } });
-  const { client } = await given.executor();
-  assert.equal(await codeOf(client.declare({})), "ok", "by IPv4");
+  for (const hostname of ["::", ""]) {
+    await using given = await setupFacade({ options: { hostname } });
+    const { client } = await given.executor();
+    assert.equal(await codeOf(client.declare({})), "ok", "by IPv4");
+    (await Deno.connect({ hostname: "::1", port: given.facade.port })).close();
+  }
 });
 
 /** The Connect library drains a refused body for a moment, with a timer; the last test, so that it ends alone. */
