@@ -11,6 +11,7 @@ import type { Effect, Event } from "./model/state.ts";
 import type { Offers } from "./offers.ts";
 import type { AssignmentQueue } from "./queue.ts";
 import type { RecordWriter } from "./record_writer.ts";
+import { removeExecutor } from "./remove_executor.ts";
 import { settlementOfLost } from "./reported_end.ts";
 import { type Settlement, settleTask } from "./settle.ts";
 import type { Worker } from "./worker.ts";
@@ -20,11 +21,6 @@ export type Deed = Exclude<Effect, { kind: "journal" }>;
 
 /** Waits between tries of an effect. */
 const BACKOFF: Backoff = { firstMs: 250, maxMs: 15_000 };
-/** Between looks at an executor that is being deleted: many of them end at the same time. */
-const GONE_POLL_MS = 1_000;
-const GONE_POLL_MAX_MS = 5_000;
-/** A deletion is asked for again when it has not helped for so long. */
-const DELETE_AGAIN_MS = 15_000;
 
 /**
  * Carries out what {@link decide} asks for. Each effect runs in the task group, is retried until it
@@ -129,24 +125,6 @@ export function createEffects(deps: {
     if (executor !== null) await backend.markTerminal(executor, { signal });
   };
 
-  const deleteExecutor = async (entry: Entry, signal: AbortSignal) => {
-    const worker = deps.worker(entry.info.backend);
-    // A backend may only have begun to delete: gone is what cannot be found any more.
-    let state = await worker.remove(entry, signal);
-    let askedAt = clock.monotonic();
-    for (let pollMs = GONE_POLL_MS; state === "leaving";) {
-      await clock.sleep(pollMs, signal);
-      deps.guard();
-      pollMs = Math.min(pollMs * 1.5, GONE_POLL_MAX_MS);
-      if (clock.monotonic() - askedAt < DELETE_AGAIN_MS) {
-        state = await worker.remains(entry, signal);
-        continue;
-      }
-      state = await worker.remove(entry, signal);
-      askedAt = clock.monotonic();
-    }
-  };
-
   const run = (entry: Entry, effect: Deed): void => {
     switch (effect.kind) {
       case "accept":
@@ -202,7 +180,8 @@ export function createEffects(deps: {
         if (entry.deleting) return;
         entry.deleting = true;
         return persistInTurn(entry, "delete executor", async (signal) => {
-          await deleteExecutor(entry, signal);
+          const worker = deps.worker(entry.info.backend);
+          await removeExecutor(worker, entry, { clock, guard: deps.guard }, signal);
           entry.deleting = false;
           return { kind: "executor_gone" };
         });
