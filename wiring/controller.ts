@@ -1,3 +1,4 @@
+import { createAuditLog } from "../clients/nats/audit_log.ts";
 import { watchBucket } from "../clients/nats/watch_bucket.ts";
 import type { Config } from "../controller/config/config.ts";
 import { type BackendName, BACKENDS } from "../controller/model/ids.ts";
@@ -59,6 +60,8 @@ export async function startController(
   await using stack = new AsyncDisposableStack();
   const { config, views, actions, hints, sources, clock } = around;
   const connections = await connect(parts, { ...around, stack }, signal);
+  // Streams are there by now; the leader's own audit is another one, and guarded.
+  actions.auditTo(stack.use(createAuditLog(connections.nats, around)));
   const leading = createLeading(parts, connections, { ...around, stack });
   const { leadership, lost, resigned } = leading;
   const label = parts.label?.(leading.guard);
