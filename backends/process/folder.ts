@@ -2,6 +2,7 @@ import { type BackendName, isBackendName } from "../../controller/model/ids.ts";
 import { readIfThere, removeIfThere, statIfThere } from "../../lib/if_there.ts";
 import { isObject } from "../../lib/json_object.ts";
 import { replaceFileDurably } from "../../lib/replace_file.ts";
+import { hiddenName, isHalfway, isHidden } from "./hidden.ts";
 import { encodeMeta, type Meta, parseMeta } from "./meta.ts";
 import type { ProcessRef } from "./proc.ts";
 
@@ -32,11 +33,17 @@ export interface Creator {
 /** Markers: files whose presence says it all. */
 export type Marker = "terminal" | "deleting";
 
+/** No meta.json: being made, or left behind half made. */
+export interface Unfinished {
+  readonly kind: "unfinished";
+  readonly creator: Creator | undefined;
+  readonly userId: number | null;
+}
+
 /** What a folder says, but for the processes. */
 export type FolderState =
   | { readonly kind: "made"; readonly meta: Meta; readonly markers: ReadonlySet<Marker> }
-  /** No meta.json: being made, or left behind half made. */
-  | { readonly kind: "unfinished"; readonly creator: Creator | undefined }
+  | Unfinished
   | {
     readonly kind: "unreadable";
     readonly creator: Creator | undefined;
@@ -47,16 +54,13 @@ export type FolderState =
   };
 
 const WRAPPER_FILES = ["output", "exit", "main"] as const;
-/** What a folder of another kind starts with, in the same root. */
-const HIDDEN = ".";
-const FRESH_MS = 60_000;
 
 /** Claims `name` under `root`; resolves to its folder, or undefined when the name is taken. */
 export async function claimFolder(
   root: string,
   options: { readonly name: string; readonly creator: Creator; readonly id: string },
 ): Promise<string | undefined> {
-  const draft = `${root}/${HIDDEN}new-${options.id}`;
+  const draft = `${root}/${hiddenName("new", options.creator, options.id)}`;
   await Deno.mkdir(draft);
   try {
     await Deno.chmod(draft, 0o711);
@@ -106,7 +110,8 @@ export async function readFolder(folder: string): Promise<FolderState | undefine
   if (text === undefined) {
     const info = await statIfThere(folder);
     if (info === undefined || !info.isDirectory) return undefined;
-    return { kind: "unfinished", creator: parseCreator(await readIfThere(`${folder}/creator`)) };
+    const [creator, userId] = await Promise.all([readCreator(folder), readUser(folder)]);
+    return { kind: "unfinished", creator, userId };
   }
   const markers = new Set<Marker>();
   for (const marker of ["terminal", "deleting"] as const) {
@@ -118,32 +123,40 @@ export async function readFolder(folder: string): Promise<FolderState | undefine
   }
   const info = await statIfThere(folder);
   if (info === undefined) return undefined;
-  const userId = Number.parseInt(await readIfThere(`${folder}/user`) ?? "", 10);
   return {
     kind: "unreadable",
-    creator: parseCreator(await readIfThere(`${folder}/creator`)),
+    creator: await readCreator(folder),
     uid: `unreadable-${info.ino ?? 0}`,
     since: info.mtime?.getTime() ?? 0,
-    userId: Number.isNaN(userId) ? null : userId,
+    userId: await readUser(folder),
     markers,
   };
 }
 
-/** Names of the folders under `root`. */
+/** Names of the executors' folders under `root`. */
 export async function listFolders(root: string): Promise<string[]> {
-  const names: string[] = [];
-  for await (const entry of Deno.readDir(root)) {
-    if (entry.isDirectory && !entry.name.startsWith(HIDDEN)) names.push(entry.name);
-  }
-  return names.sort();
+  return (await directoriesIn(root)).filter((name) => !isHidden(name)).sort();
 }
 
-/** Frees the name at once, then removes what was there. Absent is success. */
+/** Names of the folders under `root` that are being filled or removed. */
+export async function listHalfway(root: string): Promise<string[]> {
+  return (await directoriesIn(root)).filter(isHalfway);
+}
+
+async function directoriesIn(root: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const entry of Deno.readDir(root)) {
+    if (entry.isDirectory) names.push(entry.name);
+  }
+  return names;
+}
+
+/** Frees the name at once, then removes what was there, now called `grave`. Absent is success. */
 export async function discardFolder(
   root: string,
-  options: { readonly name: string; readonly id: string },
+  options: { readonly name: string; readonly grave: string },
 ): Promise<void> {
-  const grave = `${root}/${HIDDEN}gone-${options.id}`;
+  const grave = `${root}/${options.grave}`;
   try {
     await Deno.rename(`${root}/${options.name}`, grave);
   } catch (error) {
@@ -153,20 +166,14 @@ export async function discardFolder(
   await removeIfThere(grave, { recursive: true });
 }
 
-/** Removes what deletes and creates of dead controllers left half done. */
-export async function sweepHidden(
-  root: string,
-  isDead: (creator: Creator | undefined) => Promise<boolean>,
-): Promise<void> {
-  for await (const { name } of Deno.readDir(root)) {
-    if (!name.startsWith(`${HIDDEN}gone-`) && !name.startsWith(`${HIDDEN}new-`)) continue;
-    const folder = `${root}/${name}`;
-    const creator = parseCreator(await readIfThere(`${folder}/creator`));
-    const age = Date.now() - ((await statIfThere(folder))?.mtime?.getTime() ?? 0);
-    // Another object of this process may be about to write its name there.
-    if (creator === undefined && age < FRESH_MS) continue;
-    if (await isDead(creator)) await removeIfThere(folder, { recursive: true });
-  }
+/** Who made a folder; undefined when it does not say. */
+export async function readCreator(folder: string): Promise<Creator | undefined> {
+  return parseCreator(await readIfThere(`${folder}/creator`));
+}
+
+async function readUser(folder: string): Promise<number | null> {
+  const userId = Number.parseInt(await readIfThere(`${folder}/user`) ?? "", 10);
+  return Number.isNaN(userId) ? null : userId;
 }
 
 function parseCreator(text: string | undefined): Creator | undefined {

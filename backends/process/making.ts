@@ -1,17 +1,12 @@
 import { BackendError, type ExecutorSpec } from "../../controller/backend.ts";
 import type { BackendName } from "../../controller/model/ids.ts";
-import {
-  claimFolder,
-  type Creator,
-  discardFolder,
-  giveTo,
-  readFolder,
-  writeMeta,
-} from "./folder.ts";
+import { abortable } from "../../lib/abortable.ts";
+import { claimFolder, type Creator, giveTo, readFolder, writeMeta } from "./folder.ts";
+import { hiddenName } from "./hidden.ts";
+import { discard, discardAbandoned, isAbandoned } from "./leftovers.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Meta } from "./meta.ts";
-import { isAlive } from "./proc.ts";
 import type { ProcessIdentity } from "./process_identity.ts";
 import { allocateUser, type UserIds } from "./users.ts";
 import { exportScript, startWrapper, type Wrapper } from "./wrapper.ts";
@@ -39,8 +34,10 @@ export interface Making extends ExecutorMeans {
   readonly creator: Creator;
   /** 128 random bits in hex. */
   readonly randomId: () => string;
-  /** Names that this backend object is making now. */
+  /** Names of folders, hidden ones too, that this backend object is making or removing now. */
   readonly underway: Set<string>;
+  /** Names of those that are leftovers, with the end of their removal. */
+  readonly sweeping: Map<string, Promise<void>>;
   /** Called when an executor has changed: somebody may be waiting for that. */
   readonly onChanged: () => void;
 }
@@ -48,12 +45,14 @@ export interface Making extends ExecutorMeans {
 /**
  * Makes an executor. Steps, each of which may be the last before a crash:
  *
- * 1. claim the name (atomic); after a crash the folder counts as absent and is taken over
+ * 1. claim the name (atomic); after a crash the folder counts as absent, until it is taken over by
+ *    the next create of that name or swept away
  * 2. user, Workload API socket, wrapper without environment; after a crash the wrapper ends by itself
  * 3. meta.json: the executor exists; after a crash it is seen as ended, never started
  * 4. the environment goes through the pipe: it runs
  *
- * A failure or an abort on the way undoes everything. Throws {@link BackendError} `conflict` when
+ * A failure or an abort on the way undoes everything; what cannot be undone is left as after a crash,
+ * and swept away. Throws {@link BackendError} `conflict` when
  * the name is taken.
  */
 export async function makeExecutor(
@@ -62,10 +61,12 @@ export async function makeExecutor(
 ): Promise<Meta> {
   const { spec, signal } = options;
   signal.throwIfAborted();
+  const sweep = making.sweeping.get(spec.name);
+  if (sweep !== undefined) await abortable(sweep, signal);
   if (making.underway.has(spec.name)) throw taken(spec.name);
   making.underway.add(spec.name);
   try {
-    const folder = await claim(making, spec.name);
+    const folder = await claim(making, { name: spec.name, signal });
     let wrapper: Wrapper | undefined;
     try {
       const userId = await userFor(making, { name: spec.name, folder });
@@ -86,35 +87,37 @@ export async function makeExecutor(
   }
 }
 
-/** True if nobody is at work on a folder without meta.json. */
-export async function isAbandoned(
-  making: Pick<Making, "creator" | "underway">,
-  options: { readonly name: string; readonly creator: Creator | undefined },
-): Promise<boolean> {
-  const { creator, name } = options;
-  if (creator === undefined || creator.bootId !== making.creator.bootId) return true;
-  if (creator.instance === making.creator.instance) return !making.underway.has(name);
-  return !(await isAlive(creator.process));
-}
-
 function taken(name: string): BackendError {
   return new BackendError("conflict", `Make executor "${name}": the name is taken`);
 }
 
-async function claim(making: Making, name: string): Promise<string> {
-  const { root, creator, randomId } = making;
-  const once = () => claimFolder(root, { name, creator, id: randomId() });
-  const folder = await once();
+async function claim(
+  making: Making,
+  { name, signal }: { readonly name: string; readonly signal: AbortSignal },
+): Promise<string> {
+  const { root, creator } = making;
+  const folder = await claimOnce(making, name);
   if (folder !== undefined) return folder;
   const state = await readFolder(`${root}/${name}`);
   if (state?.kind !== "unfinished") throw taken(name);
   // What this object itself left there cannot be underway: that was checked before.
-  const ours = state.creator?.instance === creator.instance;
-  if (!ours && !(await isAbandoned(making, { name, creator: state.creator }))) throw taken(name);
-  await discardFolder(root, { name, id: randomId() });
-  const second = await once();
+  if (!await isAbandoned(creator, state.creator)) throw taken(name);
+  await discardAbandoned(making, { name, state, signal });
+  const second = await claimOnce(making, name);
   if (second === undefined) throw taken(name);
   return second;
+}
+
+async function claimOnce(making: Making, name: string): Promise<string | undefined> {
+  const { root, creator, underway } = making;
+  const id = making.randomId();
+  const draft = hiddenName("new", creator, id);
+  underway.add(draft);
+  try {
+    return await claimFolder(root, { name, creator, id });
+  } finally {
+    underway.delete(draft);
+  }
 }
 
 async function userFor(
@@ -178,7 +181,7 @@ function metaOf(
   };
 }
 
-/** After a failure: nothing runs, nothing is bound, the name is free. */
+/** After a failure: nothing runs, nothing is bound, the name is free. Otherwise a sweep goes on. */
 async function undo(
   making: Making,
   { name, wrapper }: { readonly name: ExecutorSpec["name"]; readonly wrapper: Wrapper | undefined },
@@ -187,11 +190,11 @@ async function undo(
   using limit = making.clock.timeout(UNBIND_MS);
   try {
     await making.identity.unbind(name, { signal: limit.signal });
+    await discard(making, name);
   } catch (error) {
-    making.logger.warn("identity of an executor that was not made is left", {
+    making.logger.warn("what an executor that was not made left is still there", {
       executor: name,
       error,
     });
   }
-  await discardFolder(making.root, { name, id: making.randomId() });
 }

@@ -7,9 +7,10 @@ import {
 import type { BackendName, ExecutorName } from "../../controller/model/ids.ts";
 import { randomHex } from "../../lib/random_hex.ts";
 import { boundOutput } from "./endings.ts";
-import { type Creator, discardFolder, setMarker, sweepHidden } from "./folder.ts";
+import { type Creator, setMarker } from "./folder.ts";
+import { createSweeper, discard, sweepHidden } from "./leftovers.ts";
 import { look, lookAtAll, type Seen } from "./look.ts";
-import { type ExecutorMeans, isAbandoned, makeExecutor, type Making } from "./making.ts";
+import { type ExecutorMeans, makeExecutor, type Making } from "./making.ts";
 import { prefixOf } from "./meta.ts";
 import { createPreparedCalls } from "./prepared_calls.ts";
 import { bootId, self } from "./proc.ts";
@@ -51,6 +52,8 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
   }
   const bell = createBell();
   const underway = new Set<string>();
+  const sweeping = new Map<string, Promise<void>>();
+  const sweeper = createSweeper();
   const instance = randomId();
 
   const prepare = async (): Promise<Making> => {
@@ -69,9 +72,10 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
       logger,
       randomId,
       underway,
+      sweeping,
       onChanged: bell.ring,
     };
-    await sweepHidden(root, (other) => isAbandoned(making, { name: "", creator: other }));
+    await sweepHidden(making);
     return making;
   };
 
@@ -124,6 +128,7 @@ export function createProcessBackend(options: ProcessBackendOptions): Backend & 
         call("Watch executors", watching, async (making) => {
           const executors = await lookAtAll(making);
           for (const { name } of executors) await boundOutput(`${making.root}/${name}`);
+          await sweeper.sweep(making, watching);
           return executors;
         });
       return pollChanges(lookAndTidy, { bell, pollMs, clock, logger, signal });
@@ -168,7 +173,7 @@ async function remove(
   },
 ): Promise<void> {
   const { name, seen, signal } = executor;
-  const { root, graceMs, clock } = making;
+  const { graceMs, clock } = making;
   if (seen !== undefined) {
     await setMarker(seen.target.folder, "deleting");
     making.onChanged();
@@ -177,6 +182,6 @@ async function remove(
   // A new one of that name is being made: the identity that is there is its own.
   if (seen === undefined && making.underway.has(name)) return;
   await making.identity.unbind(name, { signal });
-  if (seen !== undefined) await discardFolder(root, { name, id: making.randomId() });
+  if (seen !== undefined) await discard(making, name);
   making.onChanged();
 }
