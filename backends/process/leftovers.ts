@@ -68,16 +68,24 @@ export async function discardAbandoned(
   await discard(making, name);
 }
 
-/** Removes folders that were being filled or removed by those who are gone. */
+/**
+ * Removes folders that were being filled or removed by those who are gone. One that cannot be removed
+ * keeps none of the others; rejects with its error in the end.
+ */
 export async function sweepHidden(making: Making): Promise<void> {
+  const names = await listHalfway(making.root);
+  const results = await Promise.allSettled(names.map((name) => sweepOneHidden(making, name)));
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
+
+async function sweepOneHidden(making: Making, name: string): Promise<void> {
   const { root, creator, underway } = making;
-  for (const name of await listHalfway(root)) {
-    if (underway.has(name)) continue;
-    const folder = `${root}/${name}`;
-    const owner = ownerOfHidden(name) ?? await readCreator(folder);
-    if (owner === undefined && await isFresh(folder)) continue;
-    if (await isAbandoned(creator, owner)) await removeIfThere(folder, { recursive: true });
-  }
+  if (underway.has(name)) return;
+  const folder = `${root}/${name}`;
+  const owner = ownerOfHidden(name) ?? await readCreator(folder);
+  if (owner === undefined && await isFresh(folder)) return;
+  if (await isAbandoned(creator, owner)) await removeIfThere(folder, { recursive: true });
 }
 
 async function isFresh(folder: string): Promise<boolean> {
