@@ -20,6 +20,13 @@ export interface Outside extends AsyncDisposable {
   leaseWrites(): number[];
 }
 
+/** What was sent to NATS: the subject, and whether it is the audit's word of a refusal. */
+interface Published {
+  readonly at: number;
+  readonly subject: string;
+  readonly refusal: boolean;
+}
+
 const BODY_BYTES = 512;
 /** Of the machine's clock; added to the monotonic one, by which the proxies tell the time. */
 const ORIGIN = Date.now() - performance.now();
@@ -27,6 +34,8 @@ const RPC = /^\/api\/actions\/runner\.v1\.RunnerService\/(\w+)$/;
 /** Asking of JetStream, and reading of it: consumers without a name are made by readers. */
 const NATS_READ =
   /^\$JS\.(FC\.|API\.(INFO$|DIRECT\.GET\.|STREAM\.(INFO|NAMES|LIST|MSG\.GET)|CONSUMER\.INFO\.))/;
+/** Whoever refuses an action says so in the audit, leader or not: nothing is changed by it. */
+const AUDIT = /^ci\.event\.audit$/;
 const SEALED_TASK = /^ci\.assignment\.(pod|vm)$/;
 const LEASES = /\/leases(\/|$)/;
 
@@ -48,9 +57,12 @@ export async function openOutside(peers: Pick<Peers, "gitea" | "nats" | "kube">)
   const api = stack.use(startCutProxy({ hostname: "127.0.0.1", port: kube.port }));
   const { hostname, port } = new URL(peers.nats.url);
   const nats = stack.use(startNatsProxy({ hostname, port: Number(port) }));
-  const published: { readonly at: number; readonly subject: string }[] = [];
-  nats.hold(({ way, subject }) => {
-    if (way === "request") published.push({ at: performance.now(), subject });
+  const published: Published[] = [];
+  nats.hold(({ way, subject, text }) => {
+    if (way === "request") {
+      const refusal = AUDIT.test(subject) && text.includes('"result":"refused"');
+      published.push({ at: performance.now(), subject, refusal });
+    }
     return false;
   });
   const owned = stack.move();
@@ -89,8 +101,8 @@ function atGitea({ at, method, path, body }: RecordedRequest): Effect[] {
   return question ? [] : [{ at, where: "Gitea", what: name, kind: "effect" }];
 }
 
-function atNats({ at, subject }: { readonly at: number; readonly subject: string }): Effect[] {
-  if (NATS_READ.test(subject)) return [];
+function atNats({ at, subject, refusal }: Published): Effect[] {
+  if (NATS_READ.test(subject) || refusal) return [];
   const kind = SEALED_TASK.test(subject)
     ? "store"
     : subject.startsWith("$JS.API.STREAM.CREATE.")
