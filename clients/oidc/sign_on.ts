@@ -84,9 +84,7 @@ async function discover(
   },
 ): Promise<oidc.Configuration> {
   const url = new URL(issuer);
-  const authentication = clientSecret === null
-    ? oidc.None()
-    : oidc.ClientSecretBasic(clientSecret.reveal());
+  const authentication = clientSecret === null ? oidc.None() : basic(clientId, clientSecret);
   // Without it the ID token's signature is not looked at, because TLS has brought it.
   const execute = [oidc.enableNonRepudiationChecks];
   // The configuration has let plain http through for loopback alone.
@@ -95,6 +93,19 @@ async function discover(
     execute,
     timeout: TIMEOUT_SECONDS,
   });
+}
+
+/**
+ * `client_secret_basic` with id and secret form-encoded (RFC 6749 2.3.1), which leaves `*-._` as they are.
+ * The library's own encodes those, too, and Gitea (1.26) decodes nothing: its ids have hyphens, its
+ * secrets an underscore, and it would know neither.
+ */
+function basic(clientId: string, secret: Secret): oidc.ClientAuth {
+  const encoded = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
+  return (_server, _client, _body, headers) => {
+    const credentials = btoa(`${encoded(clientId)}:${encoded(secret.reveal())}`);
+    headers.set("authorization", `Basic ${credentials}`);
+  };
 }
 
 /** Who signed in, with groups of the ID token or, when it has none, of the user's information. */

@@ -7,6 +7,8 @@ export interface ProviderBehaviour {
   foreignKey: boolean;
   /** Leaves this nonce in the ID token in place of the one asked for; null = the right one. */
   nonce: string | null;
+  /** `id:secret` that its token endpoint asks for, and compares as Gitea does, undecoded; null = none. */
+  credentials: string | null;
 }
 
 /** A provider on loopback; what was asked of its token endpoint is kept. */
@@ -22,7 +24,12 @@ export interface TestProvider extends AsyncDisposable {
 export function startOidcProvider(): TestProvider {
   const pair = () => generateKeyPairSync("rsa", { modulusLength: 2048 });
   const [own, other] = [pair(), pair()];
-  const behaviour: ProviderBehaviour = { claims: {}, foreignKey: false, nonce: null };
+  const behaviour: ProviderBehaviour = {
+    claims: {},
+    foreignKey: false,
+    nonce: null,
+    credentials: null,
+  };
   const codes = new Map<string, URLSearchParams>();
   const asked: URLSearchParams[] = [];
   const encoded = (value: unknown) =>
@@ -86,6 +93,10 @@ export function startOidcProvider(): TestProvider {
           }],
         });
       case "/token":
+        if (
+          behaviour.credentials !== null &&
+          request.headers.get("authorization") !== `Basic ${btoa(behaviour.credentials)}`
+        ) return Response.json({ error: "invalid_client" }, { status: 401 });
         return token(new URLSearchParams(await request.text()));
       default:
         return new Response(null, { status: 404 });

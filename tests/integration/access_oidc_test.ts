@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createSignOn } from "../../clients/oidc/sign_on.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
+import { Secret } from "../../lib/secret.ts";
 import { createFakeViews } from "../fakes/views.ts";
 import { startOidcProvider } from "../fakes/oidc_provider.ts";
 import { createTestAccess } from "../support/test_access.ts";
@@ -8,14 +9,16 @@ import { createTestWeb } from "../support/test_web.ts";
 
 const REDIRECT = "http://localhost:8080/sign-in/callback";
 
-function setup() {
+const PUBLIC = { id: "gdr", secret: null };
+
+function setup(client: { readonly id: string; readonly secret: string | null } = PUBLIC) {
   const clock = createFakeClock();
   const provider = startOidcProvider();
   provider.behaviour.claims = { preferred_username: "alice", groups: ["ops:oncall"] };
   const signOn = createSignOn({
     issuer: provider.issuer,
-    clientId: "gdr",
-    clientSecret: null,
+    clientId: client.id,
+    clientSecret: client.secret === null ? null : new Secret(client.secret),
     redirectUri: REDIRECT,
     clock,
   });
@@ -56,6 +59,21 @@ Deno.test("sign-in at a provider gives the role of the groups, and leads to wher
   assert.equal(t.provider.asked[0]?.get("redirect_uri"), REDIRECT);
   const page = await (await t.get("/leader", t.cookieIn(back, "gdr-session"))).text();
   assert.match(page, /alice · operator/);
+});
+
+Deno.test("an application with a secret shows id and secret as Gitea compares them", async () => {
+  // Of the form that Gitea gives them.
+  const client = { id: "2b1042e8-2bf4-499f-b4ba-e109229b21a8", secret: "gto_abc.def-ghi*" };
+  await using t = setup(client);
+  t.provider.behaviour.credentials = `${client.id}:${client.secret}`;
+  const { url, cookie } = await t.leave();
+  const back = await t.get(`/sign-in/callback?${t.provider.approve(url)}`, cookie);
+  assert.equal(back.status, 303);
+  t.provider.behaviour.credentials = `${client.id}:another`;
+  const again = await t.leave();
+  const refused = await t.get(`/sign-in/callback?${t.provider.approve(again.url)}`, again.cookie);
+  assert.equal(refused.status, 403);
+  assert.equal((await refused.text()).includes("gto_"), false);
 });
 
 Deno.test("what comes back from a provider proves nobody when anything in it is wrong", async () => {
