@@ -41,8 +41,12 @@ export function Shell(
       <footer>
         <span>{fill(dict.footer.version, { v: version })}</span>
         {kind === "local" ? <span>{dict.footer.loopback}</span> : null}
-        <a href="/api/v1/openapi.json">{dict.footer.api}</a>
-        <a href="/api/v1/status">{dict.footer.status}</a>
+        {stranger ? null : (
+          <>
+            <a href="/api/v1/openapi.json">{dict.footer.api}</a>
+            <a href="/api/v1/status">{dict.footer.status}</a>
+          </>
+        )}
         <span class="push" id="keyboard" />
       </footer>
     </>

@@ -15,20 +15,22 @@ export function SignInPage(
   },
 ) {
   const { signIn: text } = useLang().dict;
+  // In its own address, too, so that another language of the page leads to the same place.
+  const query = to === "/" ? "" : `?to=${encodeURIComponent(to)}`;
   return (
     <div class="panel message sign-in">
       <h1>{text.title}</h1>
       {fault === null ? null : <p class="notice wait flag" role="alert">{text.faults[fault]}</p>}
       {provider === null ? null : (
         <p>
-          <a class="button" href={`/sign-in/oidc?to=${encodeURIComponent(to)}`}>
+          <a class="button" href={`/sign-in/oidc${query}`}>
             {text.provider.replace("{host}", provider)}
           </a>
         </p>
       )}
       {tokens
         ? (
-          <form method="post" action="/sign-in" class="tier-form">
+          <form method="post" action={`/sign-in${query}`} class="sign-in-form">
             <input type="hidden" name="to" value={to} />
             <label class="field grow">
               <span>{text.token}</span>

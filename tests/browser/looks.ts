@@ -18,9 +18,12 @@ export const WIDE = { viewport: { width: 1280, height: 900 } };
 export const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 };
 /** A desk by day. */
 export const LIGHT = { ...WIDE, colorScheme: "light" } as const;
-const DARK = { ...WIDE, colorScheme: "dark" } as const;
-const CHINESE = { ...LIGHT, locale: "zh-CN" } as const;
-const SMALL = { ...PHONE, colorScheme: "light" } as const;
+/** A desk by night. */
+export const DARK = { ...WIDE, colorScheme: "dark" } as const;
+/** A desk in Chinese. */
+export const CHINESE = { ...LIGHT, locale: "zh-CN" } as const;
+/** A telephone by day. */
+export const SMALL = { ...PHONE, colorScheme: "light" } as const;
 const SMALL_DARK_CHINESE = { ...PHONE, colorScheme: "dark", locale: "zh-CN" } as const;
 /** 1280 pixels at 200 %. */
 const ZOOMED = { ...LIGHT, viewport: { width: 640, height: 450 }, deviceScaleFactor: 2 };

@@ -1,6 +1,6 @@
 /**
  * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots [part...]]`,
- * parts `looks`, `pages`, `states`, `many`, `real`. Needs Chromium (`CHROMIUM`, default
+ * parts `looks`, `pages`, `states`, `many`, `real`, `sign-in`. Needs Chromium (`CHROMIUM`, default
  * /usr/bin/chromium). Exit code 1 if anything fails.
  */
 import type { Browser } from "playwright-core";
@@ -10,6 +10,7 @@ import { many } from "./many_part.ts";
 import { manyReal } from "./many_real_part.ts";
 import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
 import { real } from "./real_part.ts";
+import { signIn } from "./sign_in_part.ts";
 import { check, finish, openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
 const [given, ...parts] = Deno.args;
@@ -42,6 +43,7 @@ if (wants("many")) {
   await manyReal(browser, folder);
 }
 if (wants("real")) await real(browser, folder);
+if (wants("sign-in")) await signIn(browser, folder);
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
 

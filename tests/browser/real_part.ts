@@ -7,7 +7,7 @@ import {
 import { eventually } from "../support/eventually.ts";
 import { type ServedForge, serveForge } from "../support/served_forge.ts";
 import { inspect, LIGHT, WIDE } from "./looks.ts";
-import { check, openPage } from "./support.ts";
+import { check, freePort, openPage } from "./support.ts";
 
 /** What the parts of this suite share. */
 interface Real {
@@ -201,10 +201,4 @@ async function health({ browser, url, folder }: Real): Promise<void> {
   check(`every self test is well (${failed} failed)`, failed === 0);
   await inspect(page, folder, "real-health");
   await context.close();
-}
-
-/** A port that is free now; the controller keeps it from start to start. */
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

@@ -3,12 +3,12 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { Views } from "../../controller/views.ts";
 import { HOSTILE, SKETCHES } from "../fakes/sample_jobs.ts";
 import type { FakeViews } from "../fakes/views.ts";
-import { LIGHT, WIDE } from "./looks.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { createTestAccess } from "../support/test_access.ts";
+import { CHINESE, DARK, LIGHT } from "./looks.ts";
 import { openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
 const FOLDER = decodeURIComponent(new URL("../../docs/screenshots/", import.meta.url).pathname);
-const DARK = { ...WIDE, colorScheme: "dark" } as const;
-const CHINESE = { ...LIGHT, locale: "zh-CN" } as const;
 const PHONE = { viewport: { width: 390, height: 844 }, colorScheme: "light" } as const;
 
 interface Picture {
@@ -48,6 +48,7 @@ await using browser = await startBrowser();
   await using site = startSite({ jobs, wrap: tamed });
   for (const picture of PICTURES) await take(browser, site, picture);
 }
+await signIn(browser);
 await empty(browser);
 await standby(browser);
 await many(browser);
@@ -67,6 +68,29 @@ async function save(page: Page, name: string, fullPage = true): Promise<void> {
   const path = `${FOLDER}${name}.png`;
   await page.screenshot({ path, fullPage });
   say(`${name}: ${Math.round((await Deno.stat(path)).size / 1024)} KB`);
+}
+
+/** The page before all others, as it is and after a wrong token. */
+async function signIn(browser: Browser): Promise<void> {
+  const signOn = {
+    start: () => Promise.reject(new Error("Only a picture")),
+    finish: () => Promise.reject(new Error("Only a picture")),
+  };
+  const access = createTestAccess(systemClock, { signOn });
+  await using site = startSite({ jobs, wrap: tamed, access });
+  const forms = { "": LIGHT, "-dark": DARK, "-chinese": CHINESE, "-phone": PHONE };
+  for (const [name, options] of Object.entries(forms)) {
+    const context = await browser.newContext(options);
+    const page = await openPage(context, `${site.url}/backends/pod`, { quiet: true });
+    await save(page, `sign-in${name}`);
+    if (name === "") {
+      await page.locator("input[name=token]").fill("wrong");
+      await page.locator(".sign-in-form button").click();
+      await page.getByRole("alert").waitFor();
+      await save(page, "sign-in-wrong-token");
+    }
+    await context.close();
+  }
 }
 
 async function empty(browser: Browser): Promise<void> {

@@ -3,6 +3,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import type { Views } from "../../controller/views.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import type { Access } from "../../web/access/access.ts";
 import { LOOPBACK_HOSTS } from "../../web/guard.ts";
 import { listenWeb } from "../../web/listen.ts";
 import { createWeb } from "../../web/server.ts";
@@ -16,9 +17,12 @@ export interface Site extends AsyncDisposable {
   readonly actions: FakeActions;
 }
 
-/** Starts a dashboard; `port` 0 takes a free one. `wrap` may change what it shows. */
+/** Starts a dashboard; `port` 0 takes a free one. `wrap` may change what it shows, `access` asks who looks. */
 export function startSite(
-  options: FakeViewsOptions & { readonly wrap?: (views: FakeViews) => Views } = {},
+  options: FakeViewsOptions & {
+    readonly wrap?: (views: FakeViews) => Views;
+    readonly access?: Access;
+  } = {},
   port = 0,
 ): Site {
   const views = createFakeViews({ clock: systemClock }, options);
@@ -26,6 +30,7 @@ export function startSite(
   const web = createWeb({
     views: options.wrap?.(views) ?? views,
     actions,
+    ...options.access === undefined ? {} : { access: options.access },
     clock: systemClock,
     logger: {
       ...silentLogger,
@@ -46,6 +51,12 @@ export function startSite(
       await listener[Symbol.asyncDispose]();
     },
   };
+}
+
+/** A port that is free now, for a server that keeps it from start to start. */
+export function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
 }
 
 /** Chromium of this machine. */

@@ -70,6 +70,8 @@ export interface PeersOptions {
   readonly attestPods?: boolean;
   /** Index for {@link Peers.port} of a proxy that Gitea's ROOT_URL names instead of Gitea itself. */
   readonly rootUrlPort?: number;
+  /** How Gitea's ROOT_URL spells the loopback address; `127.1` by default, which browsers rewrite. */
+  readonly rootUrlHost?: "127.0.0.1";
   /** Told of what takes long. */
   readonly say?: (line: string) => void;
   readonly signal?: AbortSignal;
@@ -129,7 +131,7 @@ export async function startPeers(options: PeersOptions): Promise<Peers> {
   await Deno.chmod(folder, 0o755);
   const reservation = reservePorts();
   const which = peerNames.filter((name) => options.which.includes(name));
-  const rootUrl = `http://127.1:${
+  const rootUrl = `http://${options.rootUrlHost ?? "127.1"}:${
     reservation.first +
     (options.rootUrlPort === undefined ? offset.gitea : offset.free + options.rootUrlPort)
   }`;
