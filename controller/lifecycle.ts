@@ -189,7 +189,10 @@ export function createLifecycle(deps: {
       const { state } = entry;
       if (state.kind !== "terminal" || hasEnded(state.presence)) continue;
       // It keeps its slot until it is gone. Without the marker the deletion would be forgotten.
-      const over = ledger.age(entry).inStateMs >= times.lingerMs;
+      const limitMs = state.presence === "leaving"
+        ? Math.min(times.lingerMs, LEAVING_ALONE_MS[backend.name])
+        : times.lingerMs;
+      const over = ledger.age(entry).inStateMs >= limitMs;
       if (over && state.marker !== "pending") deps.run(entry, { kind: "delete_executor" });
     }
     for (const entry of inState("stored", "parked", "admitted", "starting", "ready")) {
@@ -265,6 +268,12 @@ export function createLifecycle(deps: {
  * ended goes on being called running (SPEC 10).
  */
 const SILENCE_ALONE_MS: Readonly<Record<BackendName, number>> = { pod: Infinity, vm: 180_000 };
+
+/**
+ * For so long a terminal executor whose gate has said goodbye may still be called running: of a sandbox
+ * nothing else tells the end of its program, and it takes a place in its pool until it is deleted.
+ */
+const LEAVING_ALONE_MS: Readonly<Record<BackendName, number>> = { pod: Infinity, vm: 3_000 };
 
 /** A list is older than a binding that was made meanwhile. */
 const SETTLED_MS = 5_000;

@@ -50,3 +50,28 @@ Deno.test("engine does not give up a Pod for its silence alone", async () => {
   assert.ok(!world.events(1).includes("lost"));
   assert.equal(world.gitea.tasks.get(1n)?.result, Result.UNSPECIFIED);
 });
+
+/** A job that ends well, in an executor that its backend goes on calling running. */
+async function unendedJob(world: World, backend: BackendName): Promise<void> {
+  Object.assign(world[backend], { end() {} });
+  await world.start();
+  await world.submit(1, { backend });
+  await world.until("the end", () => world.events(1).includes("terminal"));
+}
+
+Deno.test("engine deletes a microVM soon after its gate has said goodbye", async () => {
+  await using world = await createWorld({ backends: ["vm"] });
+  await unendedJob(world, "vm");
+  await world.cleaned(1, 10_000);
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.SUCCESS);
+  world.assertClean();
+});
+
+Deno.test("engine waits for the backend's word on a Pod whose gate has said goodbye", async () => {
+  await using world = await createWorld();
+  await unendedJob(world, "pod");
+  await world.clock.advance(50_000);
+  assert.ok(!world.events(1).includes("cleaned"));
+  await world.cleaned(1, 20_000);
+  world.assertClean();
+});
