@@ -105,11 +105,12 @@ function Languages({ path }: { path: string }) {
   const [other, tag, name] = locale === "en"
     ? ["zh-CN", "zh-CN", dict.language.zh] as const
     : ["en", "en", dict.language.en] as const;
-  const url = new URL(path, "http://x");
-  url.searchParams.set("lang", other);
-  return (
-    <a class="language" href={`${url.pathname}${url.search}`} hreflang={tag} lang={tag}>{name}</a>
-  );
+  // Not by URL: a path that begins with "//" names a host there, or is none at all.
+  const end = path.includes("?") ? path.indexOf("?") : path.length;
+  const query = new URLSearchParams(path.slice(end));
+  query.set("lang", other);
+  const href = `${path.slice(0, end).replace(/^\/+/, "/")}?${query}`;
+  return <a class="language" href={href} hreflang={tag} lang={tag}>{name}</a>;
 }
 
 function LiveMark({ at }: { at: string }) {
