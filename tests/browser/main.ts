@@ -1,6 +1,6 @@
 /**
  * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots [part...]]`,
- * parts `looks`, `pages`, `states`, `many`, `real`, `sign-in`. Needs Chromium (`CHROMIUM`, default
+ * parts `looks`, `pages`, `states`, `stored`, `many`, `real`, `sign-in`. Needs Chromium (`CHROMIUM`, default
  * /usr/bin/chromium). Exit code 1 if anything fails.
  */
 import type { Browser } from "playwright-core";
@@ -11,6 +11,7 @@ import { manyReal } from "./many_real_part.ts";
 import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
 import { real } from "./real_part.ts";
 import { signIn } from "./sign_in_part.ts";
+import { stored } from "./stored_part.ts";
 import { check, finish, openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
 const [given, ...parts] = Deno.args;
@@ -34,6 +35,7 @@ await using browser = await startBrowser();
     await keyboard(browser, site);
   }
 }
+if (wants("stored")) await stored(browser);
 if (wants("states")) {
   await states(browser);
   await disconnect(browser);
