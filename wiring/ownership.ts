@@ -39,6 +39,9 @@ export function createOwnership(options: {
       if (stated !== undefined && stated !== instance) {
         return { kind: "foreign", why: `belongs to instance "${stated}", this is "${instance}"` };
       }
+      // The backend knows what is wrong with what it holds; what could be read of it does not tell.
+      const { waiting } = executor;
+      if (waiting?.code === "unreadable") return { kind: "unknown", why: waiting.detail };
       const parsed = parseMetadata(executor.metadata, options);
       return parsed.kind === "parsed"
         ? { kind: "ours", info: parsed.info }
