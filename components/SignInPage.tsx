@@ -15,7 +15,6 @@ export function SignInPage(
   },
 ) {
   const { signIn: text } = useLang().dict;
-  // In its own address, too, so that another language of the page leads to the same place.
   const query = to === "/" ? "" : `?to=${encodeURIComponent(to)}`;
   return (
     <div class="panel message sign-in">
@@ -30,7 +29,7 @@ export function SignInPage(
       )}
       {tokens
         ? (
-          <form method="post" action={`/sign-in${query}`} class="sign-in-form">
+          <form method="post" action="/sign-in" class="sign-in-form">
             <input type="hidden" name="to" value={to} />
             <label class="field grow">
               <span>{text.token}</span>

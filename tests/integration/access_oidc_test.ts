@@ -73,7 +73,10 @@ Deno.test("an application with a secret shows id and secret as Gitea compares th
   const again = await t.leave();
   const refused = await t.get(`/sign-in/callback?${t.provider.approve(again.url)}`, again.cookie);
   assert.equal(refused.status, 403);
-  assert.equal((await refused.text()).includes("gto_"), false);
+  const page = await refused.text();
+  assert.equal(page.includes("gto_"), false);
+  // Neither the code nor the way back here is left on the page.
+  assert.match(page, /class="language" href="\/sign-in\?to=%2Fleader&amp;lang=zh-CN"/);
 });
 
 Deno.test("what comes back from a provider proves nobody when anything in it is wrong", async () => {

@@ -53,7 +53,7 @@ export function createSignIn(
       readonly status?: number;
     },
   ) =>
-    respondPlain(c, { ...context, visitor: { kind: "anonymous" } }, site, {
+    respondPlain(c, { ...context, url: addressOf(context, to), visitor: STRANGER }, site, {
       title: ({ dict }) => dict.signIn.title,
       body: () => h(SignInPage, { to, provider, tokens: access.tokens, fault }),
       status,
@@ -220,6 +220,13 @@ function readTransaction(
   }
   if (typeof to !== "string" || typeof endsAt !== "number" || endsAt <= now) return undefined;
   return { to: ownPath(to), transaction: { state, nonce, verifier } };
+}
+
+const STRANGER = { kind: "anonymous" } as const;
+
+/** Of the page of sign-in, wherever it is shown: its link to the other language leads there. */
+function addressOf({ url }: RouteContext, to: string): URL {
+  return new URL(to === "/" ? "/sign-in" : `/sign-in?to=${encodeURIComponent(to)}`, url);
 }
 
 function leadTo(location: string, cookies: readonly string[] = []): Response {
