@@ -28,7 +28,10 @@ const FAULTS: readonly CreateFault[] = [
   "cut",
   "late",
 ];
-const say = (line: string) => Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`));
+const say = (line: string) =>
+  Deno.writeTextFileSync(Deno.env.get("FIGURES_FILE") ?? "/dev/stderr", `${line}\n`, {
+    append: true,
+  });
 const call = {
   get signal() {
     return AbortSignal.timeout(120_000);

@@ -2,45 +2,72 @@ import assert from "node:assert/strict";
 import type { Report } from "../e2e/report.ts";
 import { readTap, type TapCase } from "./tap.ts";
 
+/** Test files of `tests/contract/`, each run by itself. */
+export interface Suite {
+  readonly file: string;
+  /** Tells two runs of one file apart. */
+  readonly label?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly limitMs?: number;
+  /** Cases that it ignores because another suite has them: not counted as skipped. */
+  readonly elsewhere?: readonly string[];
+}
+
 /** Contract suites of the ports that a cluster implements: in memory, then on a real API server. */
-const SUITES = [
-  "backend_pod_fake_test.ts",
-  "backend_pod_kube.ts",
-  "lease_fake_test.ts",
-  "lease_kube.ts",
-] as const;
+const SUITES: readonly Suite[] = [
+  { file: "backend_pod_fake_test.ts" },
+  { file: "backend_pod_kube.ts" },
+  { file: "lease_fake_test.ts" },
+  { file: "lease_kube.ts" },
+];
 const FOLDER = new URL("../contract/", import.meta.url).pathname;
 const LIMIT_MS = 300_000;
 
+/** What runs of suites need. */
+interface Around {
+  readonly report: Report;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the contract suites of a cluster's ports, as {@link checkSuites} does. */
+export async function checkContract(around: Around): Promise<void> {
+  await checkSuites(around, SUITES);
+}
+
 /**
- * Runs the contract suites, each case a check of the report. They start their servers themselves, and
- * stop them at their end: an abort is heeded between two of them.
+ * Runs suites one after the other, each case a check of the report. They start their servers themselves,
+ * and stop them at their end: an abort is heeded between two of them.
  */
-export async function checkContract(
-  { report, signal }: { readonly report: Report; readonly signal: AbortSignal },
+export async function checkSuites(
+  { report, signal }: Around,
+  suites: readonly Suite[],
 ): Promise<void> {
-  for (const file of SUITES) {
+  for (const suite of suites) {
     signal.throwIfAborted();
-    await report.attempt(`contract suite ${file}`, async () => {
-      const { cases, complete, figures, said } = await runSuite(file);
-      for (const one of cases) await tell(report, one);
+    const name = suite.label === undefined ? suite.file : `${suite.file} ${suite.label}`;
+    await report.attempt(`contract suite ${name}`, async () => {
+      const { cases, complete, figures, said } = await runSuite(suite);
+      for (const one of cases) {
+        const ignored = one.kind === "skipped" && suite.elsewhere?.includes(one.name);
+        if (!ignored) await tell(report, one);
+      }
       if (figures !== "") report.say(figures);
       assert.ok(cases.length > 0 && complete, `It has not come to its end: ${said}`);
     });
   }
 }
 
-async function runSuite(file: string) {
+async function runSuite({ file, env = {}, limitMs = LIMIT_MS }: Suite) {
   const figures = await Deno.makeTempFile({ prefix: "gdr-figures-" });
   await using stack = new AsyncDisposableStack();
   stack.defer(() => Deno.remove(figures));
   const output = await new Deno.Command(Deno.execPath(), {
     args: ["test", "-A", "--reporter=tap", FOLDER + file],
-    env: { NO_COLOR: "1", FIGURES_FILE: figures },
+    env: { NO_COLOR: "1", FIGURES_FILE: figures, ...env },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
-    signal: AbortSignal.timeout(LIMIT_MS),
+    signal: AbortSignal.timeout(limitMs),
   }).output();
   const decoder = new TextDecoder();
   const { cases, planned } = readTap(decoder.decode(output.stdout));

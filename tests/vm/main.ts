@@ -1,0 +1,87 @@
+/**
+ * The VM backend on the real opensandbox-server: its contract, rounds of faults, whole jobs of a real Gitea
+ * with the sandbox's program run as the server stored it, and recovery. Ends with
+ * `N passed, N failed, N skipped`.
+ *
+ * `--only=NAME[,NAME]` takes parts of it; `--list` names them. The part `rounds` plays `--rounds=300` of
+ * `--seed=4242`.
+ */
+import { parseArgs } from "node:util";
+import { createReport } from "../e2e/report.ts";
+import { checkChain } from "./chain.ts";
+import { checkRecovery } from "./recovery.ts";
+import { checkSamples } from "./samples.ts";
+import { type Stage, startStage } from "./stage.ts";
+import { checkContract, checkRounds } from "./suites.ts";
+
+/** Those that start their servers themselves. */
+const ALONE: readonly string[] = ["contract", "rounds"];
+/** The others, in the order in which they are played; each may be played alone. */
+const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
+  chain: checkChain,
+  samples: checkSamples,
+  recovery: checkRecovery,
+};
+const NAMES: readonly string[] = [...ALONE, ...Object.keys(PARTS)];
+
+/** Runs the suite and resolves to the exit code. */
+export async function main(
+  args: readonly string[],
+  print: (line: string) => void,
+): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string" },
+      list: { type: "boolean" },
+      rounds: { type: "string", default: "300" },
+      seed: { type: "string", default: "4242" },
+    },
+  });
+  if (values.list) {
+    print(NAMES.join("\n"));
+    return 0;
+  }
+  const wanted = values.only?.split(",") ?? NAMES;
+  const unknown = wanted.filter((name) => !NAMES.includes(name));
+  if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+  const plan = { rounds: number(values.rounds), seed: number(values.seed) };
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
+  }
+  const { signal } = stop;
+  const report = createReport(print);
+  const started = performance.now();
+  await report.attempt("the tests of microVMs", async () => {
+    const alone = { report, signal };
+    if (wanted.includes("contract")) await checkContract(alone);
+    if (wanted.includes("rounds")) await checkRounds(alone, plan);
+    const parts = wanted.filter((name) => !ALONE.includes(name));
+    if (parts.length === 0) return;
+    if (Deno.uid() !== 0) throw new Error("Run the tests of microVMs as root: they make cgroups");
+    await using stage = await startStage({ report, signal });
+    print(`the servers are up after ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    for (const name of parts) {
+      signal.throwIfAborted();
+      await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
+    }
+  });
+  print(`took ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  print(`${report.passed} passed, ${report.failed} failed, ${report.skipped} skipped`);
+  return report.failed === 0 ? 0 : 1;
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text === "" || !Number.isSafeInteger(value) || value < 1) {
+    throw new TypeError(`Read "${text}": no number above 0`);
+  }
+  return value;
+}
+
+function print(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args, print));
