@@ -46,15 +46,16 @@ export interface Round {
   readonly faults: readonly PlannedFault[];
 }
 
-const MOST_JOBS: Readonly<Record<Lane, number>> = { steady: 250, killed: 250, real: 40, pods: 80 };
-const FIRST_JOBS: Readonly<Record<Lane, number>> = { steady: 30, killed: 30, real: 15, pods: 20 };
+const MOST_JOBS: Readonly<Record<Lane, number>> = { steady: 120, killed: 250, real: 40, pods: 80 };
+/** The one whose memory is measured has rounds of one size: what waits at a time takes memory, too. */
+const FIRST_JOBS: Readonly<Record<Lane, number>> = { steady: 120, killed: 30, real: 15, pods: 20 };
 /** One fault for so many jobs. */
 const JOBS_PER_FAULT: Readonly<Record<Lane, number>> = { steady: 15, killed: 15, real: 5, pods: 5 };
 const GROWTH = 1.5;
 
 /**
- * The round of that number: a function of the seed alone. Rounds grow, in jobs and in faults, so that
- * a run that fails early has failed with little to look at.
+ * The round of that number: a function of the seed alone. Rounds grow, in jobs and in faults, but in
+ * `steady`, so that a run that fails early has failed with little to look at.
  */
 export function planRound(
   seed: number,

@@ -37,8 +37,8 @@ export const POD_MUTATIONS: readonly Mutation[] = [
   {
     name: "mutations: identity bound to another Pod of that name",
     file: "backends/pod/pod_backend.ts",
-    before: "if (pod === undefined || pod.uid !== executor.uid) {",
-    after: "if (pod === undefined) {",
+    before: "pod.uid !== executor.uid || pod.deletion !== null",
+    after: "pod.deletion !== null",
     test: {
       file: "tests/contract/backend_pod_fake_test.ts",
       name: "bindIdentity() refuses an executor that is gone, also when the name is taken again",
@@ -50,7 +50,7 @@ export const POD_MUTATIONS: readonly Mutation[] = [
     before: "sorted(found.selectors) === sorted(wanted.selectors);",
     after: "sorted(found.selectors) !== sorted([]);",
     test: {
-      file: "backends/pod/pod_backend_test.ts",
+      file: "backends/pod/pod_backend_identity_test.ts",
       name: "bindIdentity() replaces the entry of an earlier Pod of that name",
     },
   },
