@@ -4,6 +4,7 @@ import { NO_TEMPLATE } from "../../backends/pod/template.ts";
 import { createKubernetes } from "../../clients/kubernetes/client.ts";
 import { createExecutorCluster } from "../../clients/kubernetes/executor_cluster.ts";
 import { connectNats } from "../../clients/nats/connection.ts";
+import { createControlStore } from "../../clients/nats/control_store.ts";
 import { createRecords } from "../../clients/nats/records.ts";
 import type { AssignmentInfo } from "../../controller/model/assignment_info.ts";
 import {
@@ -60,6 +61,8 @@ export async function checkRecovery(stage: Stage): Promise<void> {
     ...{ credsFile: null, caFile: null },
   }, deps));
   const records = stack.use(createRecords(connection, deps));
+  // Parts that were played before have had leaders of their own.
+  const epoch = await createControlStore(connection, deps).epoch(call);
   kubelet.holdBy((pod) =>
     at(pod, "metadata", "annotations", "ci.ddupan.top/job-key") === JOB
       ? { kind: "creating" }
@@ -127,7 +130,7 @@ export async function checkRecovery(stage: Stage): Promise<void> {
         uid: executor.uid,
         claimedBy: { executor: name, gate: "0".repeat(32), at: now },
         ...{ logOffset: 0, steps: [], failures: 0, parkedUntil: null, released: null },
-        ...{ terminal: null, epoch: 1 },
+        ...{ terminal: null, epoch },
       }, call);
     });
   });
