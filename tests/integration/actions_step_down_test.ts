@@ -84,12 +84,15 @@ Deno.test("main steps down: answered, exit code 3, and the other one leads withi
     await detail(await post(second, "leader/step-down")),
     /^503 Ask the leader: it is "/,
   );
-  // A standby reads what the leader has stored.
+  // Each replica tells what it has refused, and reads what every other one has told.
   const seen = await eventually(async () => {
     const { items } = await second.get<Page<AuditView>>("/api/v1/audit");
-    return items.length > 0 && items;
-  }, { what: "the refusal in the standby's audit" });
-  assert.deepEqual(seen.map(({ action, result }) => [action, result]), [["cordon", "refused"]]);
+    return items.length > 1 && items;
+  }, { what: "both refusals in the standby's audit" });
+  assert.deepEqual(seen.map(({ action, result }) => [action, result]), [
+    ["step-down", "refused"],
+    ["cordon", "refused"],
+  ]);
 
   const response = await post(first, "leader/step-down");
   const operation: OperationView = await response.json();
@@ -102,6 +105,7 @@ Deno.test("main steps down: answered, exit code 3, and the other one leads withi
   const { items } = await second.get<Page<AuditView>>("/api/v1/audit");
   assert.deepEqual(items.map(({ action, result }) => [action, result]), [
     ["step-down", "done"],
+    ["step-down", "refused"],
     ["cordon", "refused"],
   ]);
   const kept = await second.get<OperationView>(`/api/v1/operations/${operation.id}`);
