@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { type Peers, startPeers } from "../support/peers.ts";
 import { run } from "../support/process.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
+import { stopSignal } from "../support/stop_signal.ts";
 import { checkAfterScenarios } from "./after_scenarios.ts";
 import { checkBurst } from "./burst.ts";
 import { startOfficialRunner } from "./by_official_runner.ts";
@@ -44,10 +45,7 @@ async function main(): Promise<number> {
     args: Deno.args,
     options: { official: { type: "boolean" }, only: { type: "string" } },
   });
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
-  }
+  const signal = stopSignal();
   const report = createReport(print);
   const logFolder = await Deno.makeTempDir({ prefix: "gdr-e2e-logs-" });
   await report.attempt("the end-to-end tests", async () => {
@@ -60,18 +58,18 @@ async function main(): Promise<number> {
       // Actions without a host come from Gitea itself: no other forge is reachable.
       env: { GITEA_EXTRA: "DEFAULT_ACTIONS_URL = self" },
       say: print,
-      signal: stop.signal,
+      signal,
     });
     await using jobProxy = await startRecordingProxy(peers.gitea.address, { port: peers.port(0) });
     print(`real servers: ${await versions(peers)}`);
-    const grounds = await prepareGrounds(peers, stop.signal);
+    const grounds = await prepareGrounds(peers, signal);
     const only = values.only === undefined ? {} : { only: values.only };
-    const stage = { peers, grounds, report, jobProxy, logFolder, only, signal: stop.signal };
+    const stage = { peers, grounds, report, jobProxy, logFolder, only, signal };
     const patient = values.official || values.only !== undefined
       ? Promise.resolve()
-      : checkPatientPrograms(peers, { report, signal: stop.signal });
+      : checkPatientPrograms(peers, { report, signal });
     const work = Promise.all([values.official ? official(stage) : product(stage), patient]);
-    await stopped(work, stop.signal);
+    await stopped(work, signal);
   });
   if (report.failed > 0) print(`logs of the product: ${logFolder}`);
   else await Deno.remove(logFolder, { recursive: true });

@@ -10,6 +10,7 @@ import { createKubeClient } from "../support/kube_client.ts";
 import { LEASE } from "../support/lease_cluster.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
 import { type StallProxy, startStallProxy } from "../support/stall_proxy.ts";
+import { stopSignal } from "../support/stop_signal.ts";
 import { CLIENT_GO_WAIT_MS, gaps, openRing, overlaps, type Ring, type Rival } from "./rivals.ts";
 import type { Stage } from "./stage.ts";
 
@@ -315,14 +316,11 @@ async function release(ring: Ring, from: Rival, to: Rival) {
 
 /** Runs the checks by themselves and resolves to the exit code. */
 export async function main(print: (line: string) => void): Promise<number> {
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
-  }
+  const signal = stopSignal();
   const report = createReport(print);
   await report.attempt(
     "the election tests",
-    () => checkLeadership({ report, signal: stop.signal }),
+    () => checkLeadership({ report, signal }),
   );
   print(`${report.passed} passed, ${report.failed} failed, 0 skipped`);
   return report.failed === 0 ? 0 : 1;

@@ -29,6 +29,7 @@ import { checkRights } from "./rights.ts";
 import { checkRollingRestart } from "./rolling.ts";
 import type { Stage } from "./stage.ts";
 import { WORKFLOWS } from "./workflows.ts";
+import { stopSignal } from "../support/stop_signal.ts";
 
 /** Played first, on a machine that is still quiet: it starts its servers itself. */
 const CONTRACT = "contract";
@@ -83,24 +84,21 @@ export async function main(
     resume: values.resume ?? null,
     round: values.round === undefined ? null : number(values.round),
   };
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
-  }
+  const signal = stopSignal();
   const report = createReport(print);
   const started = performance.now();
   await report.attempt("the Kubernetes tests", async () => {
-    if (wanted.includes(CONTRACT)) await checkContract({ report, signal: stop.signal });
+    if (wanted.includes(CONTRACT)) await checkContract({ report, signal });
     const parts = wanted.filter((name) => name !== CONTRACT);
     if (parts.length === 0) return;
     if (Deno.uid() !== 0) throw new Error("Run the Kubernetes tests as root: they make cgroups");
     await using audit = await createAudit();
     await using cluster = await startCluster({
       say: print,
-      signal: stop.signal,
+      signal,
       env: { ...audit.env, NATS_EXTRA: NATS_AUTHORIZATION },
     });
-    const gitea = giteaOf(cluster.peers, stop.signal);
+    const gitea = giteaOf(cluster.peers, signal);
     const installation = firstInstallation(cluster.peers);
     const repository = `${gitea.user}/kube`;
     await gitea.createRepository("kube", { private: false });
@@ -110,10 +108,10 @@ export async function main(
     const stage: Stage = {
       ...{ cluster, installation, audit, report, gitea, repository, chaos },
       replicas: createReplicas(cluster, installation),
-      signal: stop.signal,
+      signal,
     };
     for (const name of parts) {
-      stop.signal.throwIfAborted();
+      signal.throwIfAborted();
       await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
     }
   });

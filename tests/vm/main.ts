@@ -13,6 +13,7 @@ import { checkRecovery } from "./recovery.ts";
 import { checkSamples } from "./samples.ts";
 import { type Stage, startStage } from "./stage.ts";
 import { checkContract, checkRounds } from "./suites.ts";
+import { stopSignal } from "../support/stop_signal.ts";
 
 /** Those that start their servers themselves. */
 const ALONE: readonly string[] = ["contract", "rounds"];
@@ -46,11 +47,7 @@ export async function main(
   const unknown = wanted.filter((name) => !NAMES.includes(name));
   if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
   const plan = { rounds: number(values.rounds), seed: number(values.seed) };
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    Deno.addSignalListener(name, () => stop.abort(new DOMException(`Got ${name}`, "AbortError")));
-  }
-  const { signal } = stop;
+  const signal = stopSignal();
   const report = createReport(print);
   const started = performance.now();
   await report.attempt("the tests of microVMs", async () => {
