@@ -1,6 +1,7 @@
 /** Makes the pictures of docs/screenshots/: `deno run -A tests/browser/screenshots.ts`. */
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { Views } from "../../controller/views.ts";
+import { changedViews } from "../fakes/changed_views.ts";
 import { HOSTILE, SKETCHES } from "../fakes/sample_jobs.ts";
 import type { FakeViews } from "../fakes/views.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -152,24 +153,5 @@ function tamed(views: FakeViews): Views {
     }
     return JSON.parse(text.replaceAll('"actor":""', '"actor":"mira"').replaceAll(' "', '"'));
   };
-  const later =
-    <A extends readonly unknown[], T>(read: (...args: A) => Promise<T>) => async (...args: A) =>
-      tame(await read(...args));
-  const now = <A extends readonly unknown[], T>(read: (...args: A) => T) => (...args: A) =>
-    tame(read(...args));
-  return {
-    ...views,
-    status: now(views.status),
-    backends: now(views.backends),
-    backend: now(views.backend),
-    canary: now(views.canary),
-    health: now(views.health),
-    assignment: later(views.assignment),
-    assignments: later(views.assignments),
-    executors: later(views.executors),
-    history: later(views.history),
-    audit: later(views.audit),
-    operation: later(views.operation),
-    operations: later(views.operations),
-  };
+  return changedViews(views, tame);
 }

@@ -1,4 +1,5 @@
 import type { Views } from "../../controller/views.ts";
+import { changedViews } from "./changed_views.ts";
 import { HOSTILE } from "./sample_jobs.ts";
 
 /** What an attacker may choose or make others write: fields of views that are free text. */
@@ -32,26 +33,8 @@ const POISON = `${HOSTILE.html}${HOSTILE.script}`;
 
 /** The same views with a script in every text that comes from outside, in what they tell later, too. */
 export function poisoned(views: Views): Views {
-  const later =
-    <A extends readonly unknown[], T>(read: (...args: A) => Promise<T>) => async (...args: A) =>
-      poison(await read(...args));
-  const now = <A extends readonly unknown[], T>(read: (...args: A) => T) => (...args: A) =>
-    poison(read(...args));
   return {
-    ...views,
-    status: now(views.status),
-    backends: now(views.backends),
-    backend: now(views.backend),
-    leader: now(views.leader),
-    canary: now(views.canary),
-    health: now(views.health),
-    assignment: later(views.assignment),
-    assignments: later(views.assignments),
-    executors: later(views.executors),
-    history: later(views.history),
-    audit: later(views.audit),
-    operation: later(views.operation),
-    operations: later(views.operations),
+    ...changedViews(views, poison),
     subscribe: (listener, signal) => views.subscribe((change) => listener(poison(change)), signal),
   };
 }
