@@ -2,7 +2,8 @@ import { parseArgs } from "node:util";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { Secret } from "../lib/secret.ts";
 import { createApiClient, detailOf, UnreachableError } from "./ctl/client.ts";
-import { type CommandDeps, type Line, runCommand } from "./ctl/commands.ts";
+import type { Line } from "./ctl/arguments.ts";
+import { type CommandDeps, runCommand } from "./ctl/commands.ts";
 import { EXIT, FLAG_OPTIONS, TEXT_OPTIONS, UsageError, usageText } from "./ctl/usage.ts";
 
 /** What the tool touches. */

@@ -204,10 +204,16 @@ Deno.test("exit codes tell refusals apart, and --json prints the problem", async
       ["drain", "pod", "--deadline", "soon"],
       ["completion", "tcsh"],
       ["status", "--url", "ftp://x"],
+      ["cordon", "pod", "--tier", "forget"],
+      ["resume", "pod", "--yes"],
+      ["backends", "--limit", "1"],
+      ["cordon", "pod", "vm"],
+      ["operation", "op-3", "--wait", "--timeout", "5min"],
     ]
   ) {
     const { code, err } = await t.ctl(...line);
     assert.equal(code, 2, line.join(" "));
+    assert.deepEqual(t.calls, []);
     assert.match(err, /See: deno task ctl --help/);
   }
   assert.equal((await t.ctl("operation", "op-99")).code, 4);

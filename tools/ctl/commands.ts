@@ -1,5 +1,4 @@
 import type { ReleasePreview } from "../../controller/release_preview.ts";
-import { parseAssignmentId } from "../../controller/model/ids.ts";
 import type {
   AssignmentDetailView,
   AssignmentView,
@@ -12,6 +11,17 @@ import type {
   StatusView,
 } from "../../controller/views.ts";
 import type { Clock } from "../../lib/clock.ts";
+import {
+  argument,
+  checkLine,
+  deadlineOf,
+  idOf,
+  ifMatch,
+  type Line,
+  queryOf,
+  slotsOf,
+  timeoutOf,
+} from "./arguments.ts";
 import type { ApiAnswer, ApiClient } from "./client.ts";
 import { completionOf, SHELLS } from "./completion.ts";
 import {
@@ -28,16 +38,6 @@ import {
 } from "./render.ts";
 import { EXIT, UsageError } from "./usage.ts";
 
-/** A command line that was read. */
-export interface Line {
-  readonly command: string;
-  readonly args: readonly string[];
-  /** Options with a value. */
-  readonly text: Readonly<Record<string, string | undefined>>;
-  /** Options without one that are there. */
-  readonly flags: ReadonlySet<string>;
-}
-
 /** What a command works with. */
 export interface CommandDeps {
   readonly client: ApiClient;
@@ -51,10 +51,10 @@ export interface CommandDeps {
 }
 
 const POLL_MS = 500;
-const WAIT_MS = 3_600_000;
 
 /** Runs one command; resolves to the exit code. Throws `UsageError` for a line that does not fit. */
 export async function runCommand(line: Line, deps: CommandDeps): Promise<number> {
+  checkLine(line);
   const { client, clock } = deps;
   const now = clock.now();
   const read = async <T>(path: string, show: (body: T, now: number) => string) =>
@@ -79,7 +79,7 @@ export async function runCommand(line: Line, deps: CommandDeps): Promise<number>
     case "status":
       return await read<StatusView>("/status", statusText);
     case "backends":
-      return await list<BackendView>("/backends", [], ({ items }) => backendsText(items, now));
+      return await read<Page<BackendView>>("/backends", ({ items }) => backendsText(items, now));
     case "assignments":
       return await list<AssignmentView>(
         "/assignments",
@@ -175,7 +175,7 @@ async function follow(line: Line, deps: CommandDeps, first: ApiAnswer): Promise<
   const show = (body: unknown) => operationText(body as OperationView);
   const begun = first.status === 200 || first.status === 202;
   if (!begun || !line.flags.has("wait")) return deps.conclude(first, show);
-  const end = deps.clock.now() + (durationOf(line.text.timeout ?? "") ?? WAIT_MS);
+  const end = deps.clock.now() + timeoutOf(line.text.timeout);
   let answer = first;
   let shown = "";
   while (answer.status < 300) {
@@ -194,56 +194,4 @@ async function follow(line: Line, deps: CommandDeps, first: ApiAnswer): Promise<
   const code = deps.conclude(answer, show);
   const failed = code === EXIT.done && (answer.body as OperationView).state === "failed";
   return failed ? EXIT.unfinished : code;
-}
-
-function argument(line: Line, at: number): string {
-  const value = line.args[at];
-  if (value === undefined || value === "") {
-    throw new UsageError(`Give "${line.command}" its arguments: see --help`);
-  }
-  return value;
-}
-
-function idOf(line: Line): string {
-  const given = argument(line, 0);
-  const id = parseAssignmentId(/^\d+$/.test(given) ? `gitea-task-${given}` : given);
-  if (id === undefined) throw new UsageError(`Give a task's number or id: "${given}" is neither`);
-  return id;
-}
-
-function queryOf({ text }: Line, names: readonly string[]): string {
-  const query = new URLSearchParams();
-  for (const name of names) {
-    const value = text[name];
-    if (value !== undefined) query.set(name, value);
-  }
-  return query.size === 0 ? "" : `?${query}`;
-}
-
-function ifMatch(tag: string | undefined): Readonly<Record<string, string>> {
-  return tag === undefined ? {} : { "if-match": tag };
-}
-
-function slotsOf(text: string): number | null {
-  if (text === "default") return null;
-  if (!/^\d{1,5}$/.test(text)) throw new UsageError(`Give slots as a number: "${text}" is none`);
-  return Number(text);
-}
-
-function deadlineOf(text: string | undefined): Readonly<Record<string, unknown>> {
-  if (text === undefined) return {};
-  const ms = durationOf(text);
-  if (ms !== null) return { deadlineSeconds: Math.max(1, Math.round(ms / 1_000)) };
-  if (Number.isNaN(Date.parse(text))) {
-    throw new UsageError(`Give --deadline as 30m, 2h or a time: "${text}" is none`);
-  }
-  return { deadline: new Date(text).toISOString() };
-}
-
-/** Milliseconds of 90s, 30m, 2h or 1d; null for anything else. */
-function durationOf(text: string): number | null {
-  const match = /^(\d{1,6})(s|m|h|d)$/.exec(text);
-  if (match === null) return null;
-  const unit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] ?? ""] ?? NaN;
-  return Number(match[1]) * unit;
 }

@@ -25,8 +25,8 @@ export const TEXT_OPTIONS = {
   key: "Idempotency-Key; a random one by default",
   "if-match": "tag of the target: refused when it has changed since",
   deadline: "of a drain: 90s, 30m, 2h, or a time such as 2027-01-15T08:00:00Z",
-  tier: "of a release: graceful, forced or forget",
-  confirm: "of a release by forget: the assignment's id again",
+  tier: "of a release: graceful, forced or forget; of an executor: forced or forget",
+  confirm: "of a release by forget: the assignment's id, or the executor's name, again",
   timeout: "how long --wait waits: 90s, 30m, 2h (default 1h)",
   backend: "pod or vm",
   state: "state of an assignment or operation",
@@ -48,41 +48,108 @@ export const FLAG_OPTIONS = {
   help: "this text",
 } as const;
 
+/** Name of an option. */
+export type OptionName = keyof typeof TEXT_OPTIONS | keyof typeof FLAG_OPTIONS;
+
+/** Options that every command takes. */
+export const COMMON_OPTIONS: readonly OptionName[] = ["url", "json", "help"];
+const PAGING: readonly OptionName[] = ["limit", "cursor"];
+const WAITING: readonly OptionName[] = ["wait", "timeout"];
+const ACTION: readonly OptionName[] = ["note", "key", "if-match", ...WAITING];
+
 /** One command of the tool. */
 export interface CommandUsage {
   readonly name: string;
   /** Names of its arguments, as the help shows them. */
   readonly args: readonly string[];
+  /** Those that it takes beside {@link COMMON_OPTIONS}; it refuses every other. */
+  readonly options: readonly OptionName[];
   readonly summary: string;
 }
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly CommandUsage[] = [
-  { name: "status", args: [], summary: "leader, servers and backends at a glance" },
-  { name: "backends", args: [], summary: "backends with their slots, flags and overrides" },
-  { name: "assignments", args: [], summary: "jobs; --backend --state --repository --limit" },
-  { name: "assignment", args: ["ID"], summary: "one job with its events" },
-  { name: "executors", args: [], summary: "executors, unknown and foreign ones too; --backend" },
-  { name: "cordon", args: ["BACKEND"], summary: "take nothing new; stored jobs wait" },
-  { name: "drain", args: ["BACKEND"], summary: "take nothing new, wait until nothing runs" },
-  { name: "resume", args: ["BACKEND"], summary: "lift cordon and drain" },
+  { name: "status", args: [], options: [], summary: "leader, servers and backends at a glance" },
+  {
+    name: "backends",
+    args: [],
+    options: [],
+    summary: "backends with their slots, flags and overrides",
+  },
+  {
+    name: "assignments",
+    args: [],
+    options: ["backend", "state", "repository", ...PAGING],
+    summary: "jobs; --backend --state --repository --limit",
+  },
+  { name: "assignment", args: ["ID"], options: [], summary: "one job with its events" },
+  {
+    name: "executors",
+    args: [],
+    options: ["backend", ...PAGING],
+    summary: "executors, unknown and foreign ones too; --backend",
+  },
+  {
+    name: "cordon",
+    args: ["BACKEND"],
+    options: ACTION,
+    summary: "take nothing new; stored jobs wait",
+  },
+  {
+    name: "drain",
+    args: ["BACKEND"],
+    options: ["deadline", "hold", ...ACTION],
+    summary: "take nothing new, wait until nothing runs",
+  },
+  { name: "resume", args: ["BACKEND"], options: ACTION, summary: "lift cordon and drain" },
   {
     name: "capacity",
     args: ["BACKEND", "SLOTS|default"],
+    options: ACTION,
     summary: "slots in place of the configured",
   },
-  { name: "label", args: ["BACKEND", "vm|vm-dev|default"], summary: "canary label or its own" },
-  { name: "cancel", args: ["ID"], summary: "cancel a job" },
-  { name: "retry", args: ["ID"], summary: "try a parked job now" },
-  { name: "release", args: ["ID"], summary: "give a job up; says first what that does" },
-  { name: "release-executor", args: ["NAME"], summary: "give up one that nobody can account for" },
-  { name: "undo", args: ["OPERATION"], summary: "put back what a drain has set" },
-  { name: "step-down", args: [], summary: "let another replica lead" },
-  { name: "operations", args: [], summary: "what was begun; --target --state" },
-  { name: "operation", args: ["OPERATION"], summary: "one of them" },
-  { name: "audit", args: [], summary: "who did what; --actor --action --target --result" },
-  { name: "history", args: [], summary: "what happened to jobs; --backend" },
-  { name: "completion", args: ["bash|zsh|fish"], summary: "completion for a shell" },
+  {
+    name: "label",
+    args: ["BACKEND", "vm|vm-dev|default"],
+    options: ACTION,
+    summary: "canary label or its own",
+  },
+  { name: "cancel", args: ["ID"], options: ACTION, summary: "cancel a job" },
+  { name: "retry", args: ["ID"], options: ACTION, summary: "try a parked job now" },
+  {
+    name: "release",
+    args: ["ID"],
+    options: ["tier", "confirm", "yes", ...ACTION],
+    summary: "give a job up; says first what that does",
+  },
+  {
+    name: "release-executor",
+    args: ["NAME"],
+    options: ["tier", "confirm", "yes", ...ACTION],
+    summary: "give up one that nobody can account for",
+  },
+  { name: "undo", args: ["OPERATION"], options: ACTION, summary: "put back what a drain has set" },
+  { name: "step-down", args: [], options: ACTION, summary: "let another replica lead" },
+  {
+    name: "operations",
+    args: [],
+    options: ["target", "state", ...PAGING],
+    summary: "what was begun; --target --state",
+  },
+  { name: "operation", args: ["OPERATION"], options: WAITING, summary: "one of them" },
+  {
+    name: "audit",
+    args: [],
+    options: ["actor", "action", "target", "result", ...PAGING],
+    summary: "who did what; --actor --action --target --result",
+  },
+  {
+    name: "history",
+    args: [],
+    options: ["backend", ...PAGING],
+    summary: "what happened to jobs; --backend",
+  },
+  { name: "completion", args: ["bash|zsh|fish"], options: [], summary: "completion for a shell" },
 ];
 
 /** The help. */

@@ -1,0 +1,100 @@
+import { parseAssignmentId } from "../../controller/model/ids.ts";
+import { COMMANDS, COMMON_OPTIONS, UsageError } from "./usage.ts";
+
+/** A command line that was read. */
+export interface Line {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Options with a value. */
+  readonly text: Readonly<Record<string, string | undefined>>;
+  /** Options without one that are there. */
+  readonly flags: ReadonlySet<string>;
+}
+
+const WAIT_MS = 3_600_000;
+
+/** Throws `UsageError` unless the command exists and takes every option that was given. */
+export function checkLine({ command, args, text, flags }: Line): void {
+  const usage = COMMANDS.find(({ name }) => name === command);
+  if (usage === undefined) throw new UsageError(`Choose a command: there is no "${command}"`);
+  const taken: ReadonlySet<string> = new Set([...usage.options, ...COMMON_OPTIONS]);
+  const refused = [...Object.keys(text), ...flags].filter((name) => !taken.has(name));
+  if (refused.length > 0) {
+    const own = usage.options.map((name) => `--${name}`).join(" ");
+    throw new UsageError(
+      `Leave out --${refused.join(", --")}: "${command}" takes ${own === "" ? "no options" : own}`,
+    );
+  }
+  if (args.length > usage.args.length) {
+    const extra = args.slice(usage.args.length).join(" ");
+    throw new UsageError(
+      `Leave out "${extra}": "${command}" takes ${usage.args.join(" ") || "no arguments"}`,
+    );
+  }
+}
+
+/** How long to wait, in milliseconds; an hour unless it was given. */
+export function timeoutOf(text: string | undefined): number {
+  if (text === undefined) return WAIT_MS;
+  const ms = durationOf(text);
+  if (ms === null) throw new UsageError(`Give --timeout as 90s, 30m or 2h: "${text}" is none`);
+  return ms;
+}
+
+/** The argument at `at`; throws `UsageError` when it was not given. */
+export function argument(line: Line, at: number): string {
+  const value = line.args[at];
+  if (value === undefined || value === "") {
+    throw new UsageError(`Give "${line.command}" its arguments: see --help`);
+  }
+  return value;
+}
+
+/** The assignment that the first argument names, by its id or its task's number alone. */
+export function idOf(line: Line): string {
+  const given = argument(line, 0);
+  const id = parseAssignmentId(/^\d+$/.test(given) ? `gitea-task-${given}` : given);
+  if (id === undefined) throw new UsageError(`Give a task's number or id: "${given}" is neither`);
+  return id;
+}
+
+/** The options of these names as a query, empty when none was given. */
+export function queryOf({ text }: Line, names: readonly string[]): string {
+  const query = new URLSearchParams();
+  for (const name of names) {
+    const value = text[name];
+    if (value !== undefined) query.set(name, value);
+  }
+  return query.size === 0 ? "" : `?${query}`;
+}
+
+/** The header of a condition; none without a tag. */
+export function ifMatch(tag: string | undefined): Readonly<Record<string, string>> {
+  return tag === undefined ? {} : { "if-match": tag };
+}
+
+/** Slots of a backend; null for `default`. */
+export function slotsOf(text: string): number | null {
+  if (text === "default") return null;
+  if (!/^\d{1,5}$/.test(text)) throw new UsageError(`Give slots as a number: "${text}" is none`);
+  return Number(text);
+}
+
+/** The field of a deadline: a duration from now or a time; none when it was not given. */
+export function deadlineOf(text: string | undefined): Readonly<Record<string, unknown>> {
+  if (text === undefined) return {};
+  const ms = durationOf(text);
+  if (ms !== null) return { deadlineSeconds: Math.max(1, Math.round(ms / 1_000)) };
+  if (Number.isNaN(Date.parse(text))) {
+    throw new UsageError(`Give --deadline as 30m, 2h or a time: "${text}" is none`);
+  }
+  return { deadline: new Date(text).toISOString() };
+}
+
+/** Milliseconds of 90s, 30m, 2h or 1d; null for anything else. */
+function durationOf(text: string): number | null {
+  const match = /^(\d{1,6})(s|m|h|d)$/.exec(text);
+  if (match === null) return null;
+  const unit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] ?? ""] ?? NaN;
+  return Number(match[1]) * unit;
+}
