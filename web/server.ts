@@ -210,9 +210,12 @@ const NO_ACTIONS: Actions = {
 
 const OPEN = { tokens: [], oidc: null };
 
-/** Who asks. Only open addresses are answered to others, and those look at nobody. */
-function visitorOf(entry: Entry): Pick<RouteContext, "actor" | "visitor" | "proof"> {
-  return entry.kind === "known"
+/**
+ * Who asks. Only open addresses are answered to others, and those look at nobody; undefined where it failed
+ * before it came to that.
+ */
+function visitorOf(entry: Entry | undefined): Pick<RouteContext, "actor" | "visitor" | "proof"> {
+  return entry?.kind === "known"
     ? { actor: entry.actor, visitor: entry.visitor, proof: entry.proof }
     : { actor: NOBODY, visitor: { kind: "anonymous" }, proof: null };
 }

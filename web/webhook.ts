@@ -15,7 +15,7 @@ const MAX_BODY = 1_048_576;
 
 /** Answers `POST /webhooks/gitea`. */
 export interface Webhook {
-  /** 202 when Gitea is asked now, 204 when there is nothing to ask for; never rejects. */
+  /** 202 when Gitea is asked now, 204 when there is nothing to ask for. Rejects with what `nudge` throws alone. */
   respond(request: Request, requestId: string): Promise<Response>;
 }
 
@@ -38,7 +38,15 @@ export function createWebhook(deps: {
     if (request.method !== "POST") {
       return refuseMethod(request.method, { requestId, allow: "POST" });
     }
-    const body = await readBody(request, { maxBytes: MAX_BODY, clock, requestId });
+    const body = await readBody(request, { maxBytes: MAX_BODY, clock, requestId }).catch(
+      (error: unknown) => {
+        logger.debug("webhook cut off", { requestId, error });
+        return null;
+      },
+    );
+    if (body === null) {
+      return problem(400, { detail: "Send the body whole: it was cut off", requestId });
+    }
     if (body.kind === "refused") return body.response;
     if (!isSigned(body.bytes, request.headers.get("x-gitea-signature"), secret)) {
       logger.warn("webhook refused", { requestId, why: "its signature is not of our secret" });
@@ -58,16 +66,7 @@ export function createWebhook(deps: {
     });
   };
 
-  return {
-    async respond(request, requestId) {
-      try {
-        return await judge(request, requestId);
-      } catch (error) {
-        logger.debug("webhook cut off", { requestId, error });
-        return problem(400, { detail: "Send the body whole: it was cut off", requestId });
-      }
-    },
-  };
+  return { respond: judge };
 }
 
 function isSigned(body: Uint8Array, stated: string | null, secret: Secret): boolean {

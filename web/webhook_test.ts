@@ -10,7 +10,7 @@ import { createWebhook, WEBHOOK_PATH } from "./webhook.ts";
 const SECRET = "hook-secret-value";
 const QUEUED = JSON.stringify({ action: "queued", workflow_job: { id: 7 } });
 
-function setup(options: { readonly leading?: boolean } = {}) {
+function setup(options: { readonly nudge?: () => boolean } = {}) {
   const clock = createFakeClock();
   const said: string[] = [];
   let nudges = 0;
@@ -22,7 +22,7 @@ function setup(options: { readonly leading?: boolean } = {}) {
     logger,
     webhook: createWebhook({
       secret: new Secret(SECRET),
-      nudge: () => (nudges++, options.leading ?? true),
+      nudge: () => (nudges++, options.nudge?.() ?? true),
       clock,
       logger,
     }),
@@ -96,8 +96,27 @@ Deno.test("POST /webhooks/gitea bounds size and time of a body", async () => {
   assert.match((await answer.json()).detail, /within 10 s/);
 });
 
+Deno.test("POST /webhooks/gitea asks for the body again when that was cut off", async () => {
+  await using t = setup();
+  const cut = new ReadableStream({ start: (controller) => controller.error(new Error("cut")) });
+  const answer = await t.send(cut, signed(QUEUED));
+  assert.equal(answer.status, 400);
+  assert.match((await answer.json()).detail, /cut off/);
+});
+
+Deno.test("POST /webhooks/gitea blames nobody's body for a fault of ours", async () => {
+  await using t = setup({
+    nudge() {
+      throw new TypeError("a fault of ours");
+    },
+  });
+  const answer = await t.send(QUEUED, signed(QUEUED));
+  assert.equal(answer.status, 500);
+  assert.doesNotMatch(await answer.text(), /cut off|a fault of ours/);
+});
+
 Deno.test("POST /webhooks/gitea says so where another replica leads", async () => {
-  await using t = setup({ leading: false });
+  await using t = setup({ nudge: () => false });
   const answer = await t.send(QUEUED, signed(QUEUED));
   assert.equal(answer.status, 503);
   assert.match((await answer.json()).detail, /leader polls anyway/);
