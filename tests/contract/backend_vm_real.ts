@@ -13,6 +13,7 @@ import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
+import { removeMetadata } from "../support/sandbox_metadata.ts";
 import { boundIn, VM_PREFIX, vmBackend } from "../support/vm_backend_setup.ts";
 import { backendContract, specOf } from "./backend_suite.ts";
 
@@ -129,6 +130,10 @@ backendContract(`VM backend on a real server${ON_KUBE ? " and API server" : ""}`
     async boundTo(name) {
       const [id] = await ids(name);
       return boundIn(id === undefined ? undefined : (await client().get(id, call))?.metadata);
+    },
+    async unbind(name) {
+      assert.ok(peers !== undefined);
+      await removeMetadata(peers.opensandbox, await idOf(name), `${VM_PREFIX}/identity`);
     },
     environmentOf: async (name) => await environmentOf(await idOf(name)),
     loseNextAnswer() {

@@ -21,6 +21,7 @@ import { silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createOwnership } from "../../wiring/ownership.ts";
 import { eventually } from "../support/eventually.ts";
+import { removeMetadata } from "../support/sandbox_metadata.ts";
 import { VM_PREFIX, VM_SETTINGS } from "../support/vm_backend_setup.ts";
 import { startVmController } from "./controller.ts";
 import { startPlatform } from "./platform.ts";
@@ -198,22 +199,12 @@ async function createMaker(
         assignment: info,
       }, call);
       if (flaw !== "wrong identity") await backend.bindIdentity(executor, info, call);
-      if (flaw === "missing chunk") await removeChunk(peers.opensandbox, executor.uid);
+      if (flaw === "missing chunk") {
+        await removeMetadata(peers.opensandbox, executor.uid, `${VM_PREFIX}/annotations-001`);
+      }
       return { name, uid: executor.uid, info, flaw };
     },
   };
-}
-
-async function removeChunk(
-  { url, apiKey }: { readonly url: string; readonly apiKey: string },
-  id: string,
-): Promise<void> {
-  const response = await fetch(`${url}/v1/sandboxes/${id}/metadata`, {
-    method: "PATCH",
-    headers: { "open-sandbox-api-key": apiKey, "content-type": "application/json" },
-    body: JSON.stringify({ [`${VM_PREFIX}/annotations-001`]: null }),
-  });
-  assert.equal(response.status, 200, await response.text());
 }
 
 function assignment(
