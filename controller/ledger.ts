@@ -137,7 +137,10 @@ export function createLedger(deps: {
       const live = entry.state.kind !== "cleaned";
       const decision = decide(entry.state, event, now, deps.delays);
       apply(entry, decision.state);
-      if (decision.waiting !== undefined) setReason(entry, decision.waiting, now);
+      const { waiting } = decision;
+      if (waiting !== undefined && !isMereTry(entry, event, waiting)) {
+        setReason(entry, waiting, now);
+      }
       for (const effect of decision.effects) {
         if (effect.kind === "journal") {
           ledger.write({
@@ -211,6 +214,12 @@ function createIndex(): Readonly<Record<State["kind"], Set<Entry>>> {
     terminal: new Set(),
     cleaned: new Set(),
   };
+}
+
+/** What kept it from an executor is why it waits until there is one: that it is tried again is no news. */
+function isMereTry({ reason }: Entry, event: Event, waiting: WaitingReason | null): boolean {
+  return event.kind === "delivered" && waiting?.code === "executor_starting" &&
+    (reason?.code === "backend_unavailable" || reason?.code === "quota");
 }
 
 function setReason(

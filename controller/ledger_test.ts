@@ -123,6 +123,24 @@ Deno.test("dispatch() remembers since when a reason holds while it stays the sam
   assert.equal(entry.reason?.since, world.clock.now());
 });
 
+Deno.test("dispatch() goes on telling why there was no executor while that is tried again", async () => {
+  const world = createLedgerWorld();
+  const { id } = world.ledger.add(infoOf(1), { kind: "stored" }, 0).info;
+  const reason = () => world.ledger.get(id)?.reason;
+  dispatch(world, 1, ["delivered"]);
+  assert.equal(reason()?.code, "executor_starting");
+  for (const code of ["backend_unavailable", "quota"] as const) {
+    const why = { code, detail: "no answer" };
+    world.ledger.dispatch(id, { kind: "backend_failed", ...why, executor: "none" });
+    const since = world.clock.now();
+    await world.clock.advance(15_000);
+    assert.equal(dispatch(world, 1, ["delivered"]).state.kind, "admitted");
+    assert.deepEqual(reason(), { ...why, since });
+  }
+  dispatch(world, 1, ["ready"]);
+  assert.equal(reason()?.code, "awaiting_claim");
+});
+
 Deno.test("age() tells how long by the monotonic clock, whatever becomes of the wall clock", async () => {
   let aheadMs = 0;
   const { clock, ledger } = createLedgerWorld({ wallAheadMs: () => aheadMs });
