@@ -14,6 +14,7 @@ import {
 const EXAMPLES = [
   "admin-service",
   "controller-identity",
+  "microvms",
   "nats",
   "node-uid",
   "quota",
