@@ -6,10 +6,11 @@ import { createDeclarer } from "./declarer.ts";
 import { createFetchPace } from "./fetch_pace.ts";
 import { runFetcher } from "./fetcher.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
-import { createGiteaWatch, type GiteaStatus, type GiteaWatch } from "./gitea_status.ts";
+import { createGiteaWatch, type GiteaWatch } from "./gitea_status.ts";
 import { createShield } from "./shield.ts";
 import { storeTask, type StoreTaskDeps } from "./store_task.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { SourceHealth } from "../lib/source_health.ts";
 
 /** What the scheduler needs. */
 export interface SchedulerDeps extends StoreTaskDeps {
@@ -52,7 +53,7 @@ export interface Scheduler {
   run(signal: AbortSignal): Promise<void>;
   /** Fetch now, e.g. on a webhook. */
   nudge(): void;
-  status(): GiteaStatus;
+  status(): SourceHealth;
   /** Labels that Gitea has, and since when; null before the first Declare. */
   declared(): { readonly labels: readonly string[]; readonly since: number } | null;
   /** When the next idle poll is due, milliseconds since the epoch; null while fetches are under way. */

@@ -1,29 +1,28 @@
-import type { KubernetesStatus } from "../clients/kubernetes/status.ts";
 import type { NatsStatus } from "../clients/nats/connection.ts";
 import type { SvidStatus } from "../clients/spiffe/workload_api.ts";
-import type { GiteaStatus } from "../controller/gitea_status.ts";
 import type { LeadershipStatus } from "../controller/leadership.ts";
 import type { BackendName } from "../controller/model/ids.ts";
 import type { AssignmentQueue, QueueCounts } from "../controller/queue.ts";
 import { iso, isoOrNull } from "../controller/view_of.ts";
 import type { LeaderView, SourceName, SourceView } from "../controller/views.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { SourceHealth } from "../lib/source_health.ts";
 import type { Upstream } from "../web/standby.ts";
 
 /** How the servers around us do; each says so itself once it is there. */
 export interface Sources {
   /** Name of this process among those that may lead. */
   readonly self: string;
-  gitea: () => GiteaStatus | null;
+  gitea: () => SourceHealth | null;
   nats: () => NatsStatus | null;
   /** When the bucket was found missing beside an existing stream, within a day; null when it was not. */
   recordsLostAt: number | null;
   spire: () => SvidStatus | null;
   leadership: () => LeadershipStatus | null;
   /** How the API server does; null where none is used. */
-  kubernetes: (() => KubernetesStatus) | null;
+  kubernetes: (() => SourceHealth) | null;
   /** How OpenSandbox's server does; null where none is used. */
-  opensandbox: (() => KubernetesStatus) | null;
+  opensandbox: (() => SourceHealth) | null;
   all(): Readonly<Record<SourceName, SourceView>>;
   /** Where another that leads is reached; null when this one leads, or nobody has said. */
   upstream(): Upstream | null;
@@ -56,11 +55,11 @@ export function createSources(
     kubernetes: null,
     opensandbox: null,
     all: () => ({
-      gitea: giteaView(sources.gitea(), clock.now()),
+      gitea: viewOr(UNKNOWN, sources.gitea(), clock.now()),
       nats: natsView(sources, clock.now()),
-      kubernetes: serverView(sources.kubernetes, clock.now()),
+      kubernetes: viewOr(UNUSED, sources.kubernetes?.(), clock.now()),
       spire: spireView(sources.spire(), clock.now()),
-      opensandbox: serverView(sources.opensandbox, clock.now()),
+      opensandbox: viewOr(UNUSED, sources.opensandbox?.(), clock.now()),
     }),
     upstream() {
       const { holder, address, leading } = sources.leadership() ?? NOBODY;
@@ -125,19 +124,13 @@ const NOBODY = { holder: null, leading: false, address: null };
 const UNUSED: SourceView = { state: "unused", since: null, ageMs: null, lastError: null };
 const UNKNOWN: SourceView = { state: "unknown", since: null, ageMs: null, lastError: null };
 
-function giteaView(status: GiteaStatus | null, now: number): SourceView {
-  if (status === null) return UNKNOWN;
-  return {
-    state: status.state,
-    since: iso(status.since),
-    ageMs: status.lastOkAt === null ? null : now - status.lastOkAt,
-    lastError: status.lastError,
-  };
-}
-
-function serverView(status: Sources["kubernetes"], now: number): SourceView {
-  if (status === null) return UNUSED;
-  const { state, since, lastOkAt, lastError } = status();
+function viewOr(
+  absent: SourceView,
+  health: SourceHealth | null | undefined,
+  now: number,
+): SourceView {
+  if (health === null || health === undefined) return absent;
+  const { state, since, lastOkAt, lastError } = health;
   return {
     state,
     since: iso(since),

@@ -4,13 +4,13 @@ import { noRecorder, type Recorder } from "../../controller/recorder.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { type Logger, silentLogger } from "../../lib/logger.ts";
+import { createHealthKeeper, type SourceHealth } from "../../lib/source_health.ts";
 import { createCredentials } from "./credentials.ts";
 import { createDeadline } from "./deadline.ts";
 import { KubernetesError } from "./error.ts";
 import { type CallOptions, callOptions, configurationOf, PATCH_TYPES } from "./generated.ts";
 import { kubeconfigReader } from "./kubeconfig.ts";
 import { serviceAccountReader } from "./material.ts";
-import { createWatchkeeper, type KubernetesStatus } from "./status.ts";
 import { createTransport, late, malformed, Refused } from "./transport.ts";
 import { createTurns } from "./turns.ts";
 import { listAndWatch, type WatchEvent, type WatchTarget } from "./watch.ts";
@@ -59,7 +59,7 @@ export interface Kubernetes extends AsyncDisposable {
     target: WatchTarget<T>,
     options: { readonly signal: AbortSignal },
   ): AsyncGenerator<WatchEvent<T>, void>;
-  status(): KubernetesStatus;
+  status(): SourceHealth;
 }
 
 /** What {@link Kubernetes.request} sends. */
@@ -110,7 +110,7 @@ export async function createKubernetes(
     ...options.before === undefined ? {} : { before: options.before },
   });
   const turns = createTurns(options.maxCalls ?? DEFAULT_MAX_CALLS);
-  const keeper = createWatchkeeper(clock);
+  const keeper = createHealthKeeper(clock);
   const configuration = configurationOf(library, transport);
   const closing = new AbortController();
   const apis = new Map<unknown, unknown>();

@@ -1,10 +1,10 @@
 import type { Recorder } from "../../controller/recorder.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { backoffMs } from "../../lib/retry.ts";
+import type { HealthKeeper } from "../../lib/source_health.ts";
 import { failureOfTransport } from "./answer.ts";
 import { KubernetesError } from "./error.ts";
 import type { Pace } from "./pace.ts";
-import type { KubernetesWatchkeeper } from "./status.ts";
 import { malformed, Refused } from "./transport.ts";
 import {
   type Collection,
@@ -42,7 +42,7 @@ export interface WatchDeps extends Exchange {
   readonly logger: Logger;
   /** Told of the list and of every event and bookmark: the age of the last one is a metric. */
   readonly recorder: Pick<Recorder, "watchEvent">;
-  readonly keeper: Pick<KubernetesWatchkeeper, "ok" | "failed" | "interrupted">;
+  readonly keeper: Pick<HealthKeeper, "ok" | "failed" | "interrupted">;
 }
 
 /** Between the beginnings of two lists. */

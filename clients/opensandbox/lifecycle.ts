@@ -1,5 +1,5 @@
 import { type NewSandbox, type Sandbox, type Sandboxes } from "../../backends/vm/sandboxes.ts";
-import { createWatchkeeper, type KubernetesStatus } from "../kubernetes/status.ts";
+import { createHealthKeeper, type SourceHealth } from "../../lib/source_health.ts";
 import type { Answer } from "./answer.ts";
 import { malformed } from "./answer.ts";
 import { type Page, pageOf, sandboxOf } from "./sandbox.ts";
@@ -7,7 +7,7 @@ import { createTransport, type TransportOptions } from "./transport.ts";
 
 /** OpenSandbox's Lifecycle API, and how it has answered lately. Disposing ends calls under way. */
 export interface Lifecycle extends Sandboxes, Disposable {
-  status(): KubernetesStatus;
+  status(): SourceHealth;
 }
 
 /** What {@link createLifecycle} needs. */
@@ -37,7 +37,7 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
   if (options.apiKey.reveal() === "") {
     throw new TypeError("Speak with OpenSandbox: the API key is empty: set OPENSANDBOX_API_KEY");
   }
-  const keeper = createWatchkeeper(options.clock);
+  const keeper = createHealthKeeper(options.clock);
   const transport = createTransport({
     ...options,
     onOutcome: (error) => error === null ? keeper.ok() : keeper.failed(error),

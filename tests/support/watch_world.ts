@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { failureOfAnswer } from "../../clients/kubernetes/answer.ts";
 import { readPieces } from "../../clients/kubernetes/pieces.ts";
-import { createWatchkeeper } from "../../clients/kubernetes/status.ts";
+import { createHealthKeeper } from "../../lib/source_health.ts";
 import { Refused, type Request, type Transport } from "../../clients/kubernetes/transport.ts";
 import { listAndWatch } from "../../clients/kubernetes/watch.ts";
 import { createFakeClock, type FakeClock } from "../../lib/fake_clock.ts";
@@ -27,7 +27,7 @@ export interface WatchWorld extends AsyncDisposable {
   readonly told: readonly Told[];
   /** What the consumer believes that there is. */
   readonly believed: ReadonlyMap<string, number>;
-  readonly keeper: ReturnType<typeof createWatchkeeper>;
+  readonly keeper: ReturnType<typeof createHealthKeeper>;
   /** Events of the recorder. */
   readonly heard: number;
   /** Connections that were said to be silent. */
@@ -52,7 +52,7 @@ export function startWatchWorld(
   const clock = createFakeClock();
   const server = createFakeApiServer(() => clock.monotonic());
   options.prepare?.(server);
-  const keeper = createWatchkeeper(clock);
+  const keeper = createHealthKeeper(clock);
   const told: Told[] = [];
   const believed = new Map<string, number>();
   const logged: string[] = [];

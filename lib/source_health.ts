@@ -1,7 +1,7 @@
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "./clock.ts";
 
-/** How the API server has answered lately. Times are milliseconds since the epoch. */
-export interface KubernetesStatus {
+/** How a server that we depend on has answered lately. Times are milliseconds since the epoch. */
+export interface SourceHealth {
   /** `degraded`: a call failed or a watch is interrupted, but a call succeeded less than 10 s ago. */
   readonly state: "unknown" | "up" | "degraded" | "down";
   readonly since: number;
@@ -10,21 +10,21 @@ export interface KubernetesStatus {
   readonly lastOkAt: number | null;
 }
 
-/** Health of one client: takes what its calls and watches meet, and says how the API server does. */
-export interface KubernetesWatchkeeper {
+/** Takes what calls and watches of one client meet, and says how its server does. */
+export interface HealthKeeper {
   /** The server answered, if only by refusing one request. */
   ok(): void;
   failed(error: Error): void;
   /** The watch of `source` cannot go on now; null = it goes on again. */
   interrupted(source: string, error: Error | null): void;
-  status(): KubernetesStatus;
+  status(): SourceHealth;
 }
 
 const FRESH_MS = 10_000;
 const KEEP_ERROR_MS = 60_000;
 
-/** Makes a {@link KubernetesWatchkeeper}; nothing is asked, so that a client without calls stays `unknown`. */
-export function createWatchkeeper(clock: Clock): KubernetesWatchkeeper {
+/** Makes a {@link HealthKeeper}; nothing is asked, so that a client without calls stays `unknown`. */
+export function createHealthKeeper(clock: Clock): HealthKeeper {
   const start = clock.now();
   const interrupted = new Map<string, { readonly since: number; readonly text: string }>();
   let okAt: number | null = null;

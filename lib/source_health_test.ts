@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { createFakeClock } from "../../lib/fake_clock.ts";
-import { createWatchkeeper } from "./status.ts";
+import { createFakeClock } from "./fake_clock.ts";
+import { createHealthKeeper } from "./source_health.ts";
 
-Deno.test("createWatchkeeper() knows nothing before the first answer", () => {
-  const keeper = createWatchkeeper(createFakeClock(1_000));
+Deno.test("createHealthKeeper() knows nothing before the first answer", () => {
+  const keeper = createHealthKeeper(createFakeClock(1_000));
   assert.deepEqual(keeper.status(), {
     state: "unknown",
     since: 1_000,
@@ -12,9 +12,9 @@ Deno.test("createWatchkeeper() knows nothing before the first answer", () => {
   });
 });
 
-Deno.test("createWatchkeeper() is degraded for ten seconds after the last answer, then down", async () => {
+Deno.test("createHealthKeeper() is degraded for ten seconds after the last answer, then down", async () => {
   const clock = createFakeClock(0);
-  const keeper = createWatchkeeper(clock);
+  const keeper = createHealthKeeper(clock);
   keeper.ok();
   await clock.advance(2_000);
   keeper.failed(new Error("connection refused"));
@@ -38,9 +38,9 @@ Deno.test("createWatchkeeper() is degraded for ten seconds after the last answer
   assert.equal(keeper.status().lastError, null);
 });
 
-Deno.test("createWatchkeeper() is down at once when there never was an answer", async () => {
+Deno.test("createHealthKeeper() is down at once when there never was an answer", async () => {
   const clock = createFakeClock(0);
-  const keeper = createWatchkeeper(clock);
+  const keeper = createHealthKeeper(clock);
   await clock.advance(500);
   keeper.failed(new Error("refused"));
   assert.deepEqual(keeper.status(), {
@@ -51,9 +51,9 @@ Deno.test("createWatchkeeper() is down at once when there never was an answer", 
   });
 });
 
-Deno.test("createWatchkeeper() is degraded while a watch is interrupted though calls succeed", async () => {
+Deno.test("createHealthKeeper() is degraded while a watch is interrupted though calls succeed", async () => {
   const clock = createFakeClock(0);
-  const keeper = createWatchkeeper(clock);
+  const keeper = createHealthKeeper(clock);
   keeper.ok();
   await clock.advance(1_000);
   keeper.interrupted("pods", new Error("forbidden"));
