@@ -2,6 +2,7 @@ import { type Context, Hono } from "hono";
 import { ROUTES } from "../routes/mod.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import { createSignOuts } from "../controller/access/sign_outs.ts";
 import type { Actions } from "../controller/actions.ts";
 import type { Views } from "../controller/views.ts";
 import { isObject } from "../lib/json_object.ts";
@@ -83,7 +84,14 @@ export function createWeb(deps: WebDeps): Web {
   });
   const actions = byRole(deps.actions ?? NO_ACTIONS);
   const access = deps.access ??
-    createAccess({ rules: OPEN, signOn: null, secrets: null, publicUrl: null, clock });
+    createAccess({
+      rules: OPEN,
+      signOn: null,
+      signOuts: createSignOuts({ clock, logger }),
+      secrets: null,
+      publicUrl: null,
+      clock,
+    });
   const document = lazily(() => documentOf(Object.values(ROUTES), deps.version));
   const contextOf = (c: Context<WebEnv>): RouteContext => ({
     views,
@@ -111,7 +119,9 @@ export function createWeb(deps: WebDeps): Web {
     const context = contextOf(c);
     const { pathname } = context.url;
     if (Object.hasOwn(SIGN_IN_PATHS, pathname)) return await signIn(c, context);
-    return entry.kind === "known" || isOpen(pathname) ? undefined : challenge(context, entry);
+    return entry.kind === "known" || isOpen(pathname)
+      ? undefined
+      : challenge(context, entry, access);
   };
 
   const app = new Hono<WebEnv>();

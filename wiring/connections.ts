@@ -4,6 +4,7 @@ import { createControlStore } from "../clients/nats/control_store.ts";
 import { createEventLog, type EventLog } from "../clients/nats/event_log.ts";
 import { createQueue } from "../clients/nats/queue.ts";
 import { lostRecordsAt } from "../clients/nats/lost_records.ts";
+import { createSignOutStore } from "../clients/nats/sign_out_store.ts";
 import { ensureStreams } from "../clients/nats/streams.ts";
 import { type SvidSource, watchSvids } from "../clients/spiffe/workload_api.ts";
 import { createGiteaWatch, type GiteaWatch } from "../controller/gitea_status.ts";
@@ -36,10 +37,12 @@ export async function connect(
   around: Surroundings & { readonly stack: AsyncDisposableStack },
   signal: AbortSignal,
 ): Promise<Connections> {
-  const { config, logger, clock, random, sources, stack } = around;
+  const { config, logger, clock, random, sources, signOuts, stack } = around;
   const gitea = stack.use(createGitea(parts.gitea));
   const nats = stack.use(connectNats(parts.nats, { logger, clock }));
   sources.nats = () => nats.status();
+  // Before Gitea is waited for: whoever has signed out is out, a standby's pages among them.
+  if (signOuts !== null) stack.use(signOuts.share(createSignOutStore(nats, { clock })));
   const giteaWatch = createGiteaWatch(clock, logger);
   sources.gitea = () => giteaWatch.status();
   const names = { stream: config.nats.stream, subjectBase: config.nats.subjectBase };

@@ -1,5 +1,6 @@
 import { createAuditLog } from "../clients/nats/audit_log.ts";
 import { watchBucket } from "../clients/nats/watch_bucket.ts";
+import type { SignOuts } from "../controller/access/sign_outs.ts";
 import type { Config } from "../controller/config/config.ts";
 import { type BackendName, BACKENDS } from "../controller/model/ids.ts";
 import type { Engine } from "../controller/engine.ts";
@@ -28,6 +29,8 @@ export interface Surroundings {
   readonly views: LateViews;
   readonly actions: LateActions;
   readonly hints: LateNudge;
+  /** Null where nobody signs in. */
+  readonly signOuts: SignOuts | null;
   readonly sources: Sources;
   /** Called once when the lead is lost, before anything has been closed. */
   onLost?(): void;

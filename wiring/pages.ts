@@ -1,5 +1,6 @@
 import { createSignOn } from "../clients/oidc/sign_on.ts";
 import { createMetrics } from "../clients/prometheus/metrics.ts";
+import { createSignOuts, type SignOuts } from "../controller/access/sign_outs.ts";
 import type { Config, Listen } from "../controller/config/config.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -25,6 +26,8 @@ export interface Pages extends AsyncDisposable {
   readonly recorder: Recorder;
   /** Where hints of Gitea's webhook go. */
   readonly hints: LateNudge;
+  /** What is to be shared with the other replicas; null where nobody signs in. */
+  readonly signOuts: SignOuts | null;
   /** Where the dashboard is. */
   readonly url: string;
 }
@@ -45,8 +48,10 @@ export function openPages(deps: {
   const { access: rules } = config.admin;
   const metrics = createMetrics({ views, clock, logger });
   const readiness = () => readinessOf(views, sources);
+  const signOuts = createSignOuts({ clock, logger });
   const access = createAccess({
     rules,
+    signOuts,
     signOn: rules.oidc === null ? null : createSignOn({ ...rules.oidc, clock }),
     secrets: config.capabilityKeys,
     publicUrl: config.admin.publicUrl,
@@ -82,6 +87,7 @@ export function openPages(deps: {
     actions,
     recorder: metrics.recorder,
     hints,
+    signOuts: access.required ? signOuts : null,
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}/`,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };

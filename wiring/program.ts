@@ -37,10 +37,10 @@ export async function runProgram(
   const sources = createSources(clock, { self, mode: config.leaderElection });
   const pages = stack.use(openPages({ config, version, sources, clock, logger }));
   logger.info("dashboard is up", { url: pages.url, profile: config.profile, version });
-  const { recorder, views, actions, hints } = pages;
+  const { recorder, views, actions, hints, signOuts } = pages;
   try {
     const parts = await supplyParts(config, { ...context, stack, sources, recorder }, signal);
-    const around = { ...context, config, recorder, views, actions, hints, sources };
+    const around = { ...context, config, recorder, views, actions, hints, signOuts, sources };
     const controller = stack.use(await startController(parts, around, signal));
     logger.info("controller is up", { dashboard: pages.url, gitea: parts.gitea.url });
     const ending = config.profile === "embedded" ? "   Ctrl-C ends everything" : "";

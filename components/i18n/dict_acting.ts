@@ -11,7 +11,11 @@ export interface ActingDict {
     token: string;
     submit: string;
     out: string;
-    faults: { token: string; provider: string; role: string; slow: string };
+    /**
+     * `{host}` of the provider, `{name}` of who came from there, `{count}` attempts, `{seconds}` until the
+     * next one
+     */
+    faults: { token: string; provider: string; role: string; slow: string; here: string };
   };
   acting: {
     title: string;

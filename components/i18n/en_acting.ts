@@ -9,10 +9,19 @@ export const enActing: ActingDict = {
     submit: "Sign in with this token",
     out: "Sign out",
     faults: {
-      token: "This token is not known here.",
-      provider: "The provider did not sign you in. Try again; the log says why.",
-      role: "You are signed in at the provider, but no group of yours has a role here.",
-      slow: "Too many attempts: wait a few seconds.",
+      token:
+        "This token is not one of ADMIN_TOKENS: check that all of it was pasted, or ask an admin for one.",
+      provider:
+        'Signing in with {host} has failed. Try again; if it stays so, the log says why ("sign-in refused").',
+      role:
+        "{host} knows you as {name}, but none of your groups has a role here: ask an admin to map " +
+        "one in OIDC_ROLE_MAP, then sign in again.",
+      slow: "More than {count} attempts from your address: wait {seconds} s, then try again.",
+      here:
+        "You are signed out in this browser and at this replica. NATS does not answer, so the other " +
+        "replicas are told as soon as it does. Until then, or if this replica ends before, they still take " +
+        "a copy of the session's cookie, eight hours at most. If somebody may have one: a changed " +
+        "ADMIN_TOKENS or OIDC_ROLE_MAP ends all sessions at the next start.",
     },
   },
   acting: {

@@ -9,10 +9,15 @@ export const zhActing: ActingDict = {
     submit: "使用此令牌登录",
     out: "退出登录",
     faults: {
-      token: "此令牌在这里无效。",
-      provider: "身份提供方未能让您登录。请重试；原因见日志。",
-      role: "您已在身份提供方登录，但您所在的组在这里没有角色。",
-      slow: "尝试次数过多：请稍候几秒。",
+      token: "此令牌不在 ADMIN_TOKENS 中：请确认已完整粘贴，或向管理员索取。",
+      provider: "通过 {host} 登录失败。请重试；若仍然失败，原因见日志（“sign-in refused”）。",
+      role:
+        "{host} 认得您是 {name}，但您所在的组在这里都没有角色：请让管理员在 OIDC_ROLE_MAP 中映射其中一个，然后重新登录。",
+      slow: "来自您的地址的尝试超过 {count} 次：请等待 {seconds} 秒后再试。",
+      here:
+        "您已在此浏览器和此副本上退出登录。NATS 没有应答，一旦恢复就会通知其他副本。在此之前，或者如果此副本先行终止，" +
+        "其他副本仍会接受会话 Cookie 的副本，最长八小时。如果有人可能持有副本：更改 ADMIN_TOKENS 或 OIDC_ROLE_MAP，" +
+        "下次启动时所有会话都会结束。",
     },
   },
   acting: {

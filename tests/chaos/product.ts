@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   const sources = createSources(clock, { self: config.hostname, mode: config.leaderElection });
   const pages = stack.use(openPages({ config, version: VERSION, sources, clock, logger }));
   logger.info("dashboard is up", { url: pages.url });
-  const { recorder, views, actions, hints } = pages;
+  const { recorder, views, actions, hints, signOuts } = pages;
   const context = {
     version: VERSION,
     env,
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
         backends: () =>
           Promise.resolve([createLightBackend({ url: executors, identity, clock, logger })]),
       },
-      { ...context, config, recorder, views, actions, hints, sources },
+      { ...context, config, recorder, views, actions, hints, signOuts, sources },
       signal,
     ),
   );

@@ -167,6 +167,59 @@ Deno.test("a viewer may take no action of any route, whatever its body", async (
   assert.ok(t.refused.length >= 15);
 });
 
+Deno.test("what is refused at the entrance says what to do, and never what was sent", async () => {
+  await using t = setup();
+  const told = async (authorization: string | null) => {
+    const answer = await t.send("/api/v1/status", {
+      headers: authorization === null ? {} : { authorization },
+    });
+    const { detail } = await answer.json() as { readonly detail: string };
+    return `${answer.status} ${detail}`;
+  };
+  assert.equal(
+    await told(null),
+    '401 Sign in at /sign-in, or send "Authorization: Bearer <token>": this request names nobody',
+  );
+  assert.equal(
+    await told("Bearer wrong-secret"),
+    '401 Send another token in "Authorization", or ask an admin to add its SHA-256 to ADMIN_TOKENS: ' +
+      "this one is not there",
+  );
+  assert.equal(
+    await told("wrong-secret"),
+    '401 Send "Authorization: Bearer <token>": the header "Authorization" has another form',
+  );
+  for (let count = 0; count < 8; count++) await told("Bearer wrong-secret");
+  assert.equal(
+    await told("Bearer wrong-secret"),
+    "429 Wait 3 s before the next try, with another token: more than 10 that are not known came from " +
+      'your address ""',
+  );
+});
+
+Deno.test("the page of sign-in says what is wrong with a try, and the way out", async () => {
+  await using t = setup();
+  const told = async () => {
+    const answer = await t.send("/sign-in", {
+      method: "POST",
+      headers: { ...FORM, ...OURS },
+      body: new URLSearchParams({ token: "wrong-secret" }),
+    });
+    const page = await answer.text();
+    assert.doesNotMatch(page, /wrong-secret/);
+    return /role="alert">([^<]*)</.exec(page)?.[1];
+  };
+  assert.match(
+    await told() ?? "",
+    /^This token is not one of ADMIN_TOKENS: check .*, or ask an admin/,
+  );
+  for (let count = 0; count < 9; count++) await told();
+  assert.equal(
+    await told(),
+    "More than 10 attempts from your address: wait 3 s, then try again.",
+  );
+});
+
 Deno.test("a session's forms act with its proof, and with no other", async () => {
   await using t = setup();
   const { cookie, proof } = await t.signIn("operator");

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import type { SignOn } from "../../controller/access/sign_on.ts";
+import type { SignOuts } from "../../controller/access/sign_outs.ts";
 import type { RoleRule } from "../../controller/model/role.ts";
 import type { Role } from "../../controller/operation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import { type Access, createAccess } from "../../web/access/access.ts";
+import { createSoleSignOuts } from "../fakes/sign_outs.ts";
 
 /** One token for each role: `<role>-token`. */
 export function tokenOf(role: Role): string {
@@ -16,6 +18,7 @@ export function createTestAccess(
   clock: Clock,
   options: {
     readonly signOn?: SignOn;
+    readonly signOuts?: Pick<SignOuts, "has" | "end">;
     readonly roles?: readonly RoleRule[];
     readonly publicUrl?: string;
     readonly secret?: string;
@@ -38,6 +41,7 @@ export function createTestAccess(
       },
     },
     signOn,
+    signOuts: options.signOuts ?? createSoleSignOuts(),
     secrets: [new Secret(secret)],
     publicUrl,
     clock,

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { timingSafeEqual } from "node:crypto";
 import type { Visitor } from "../../components/visitor.ts";
 import type { SignOn } from "../../controller/access/sign_on.ts";
+import type { SignOuts } from "../../controller/access/sign_outs.ts";
 import type { Access as Rules } from "../../controller/config/parse_access.ts";
 import type { Actor } from "../../controller/operation.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -23,8 +24,8 @@ export type Entry =
     readonly proof: string | null;
   }
   | { readonly kind: "anonymous" }
-  /** A token was shown, and is none of ours. */
-  | { readonly kind: "refused"; readonly tooMany: boolean };
+  /** What was shown is no token of ours, or (`form`) no bearer token at all. */
+  | { readonly kind: "refused"; readonly why: "unknown" | "form" | "too many" };
 
 /** Knows who asks. */
 export interface Access {
@@ -49,17 +50,20 @@ export interface Access {
 /** Without sign-in only this machine is listened to. */
 const LOCAL: Actor = { name: "operator on this machine", role: "admin" };
 
-const ATTEMPTS = { burst: 10, everyMs: 3_000 };
+/** Attempts of sign-in and wrong tokens from one address. */
+export const ATTEMPTS = { burst: 10, everyMs: 3_000 } as const;
 
 /** Makes {@link Access}. `secrets` are the same at every replica; null = random ones of this process. */
 export function createAccess(deps: {
   readonly rules: Rules;
   readonly signOn: SignOn | null;
+  /** Which sessions have been ended before their time. */
+  readonly signOuts: Pick<SignOuts, "has" | "end">;
   readonly secrets: readonly Secret[] | null;
   readonly publicUrl: string | null;
   readonly clock: Clock;
 }): Access {
-  const { rules, signOn, clock } = deps;
+  const { rules, signOn, signOuts, clock } = deps;
   const required = rules.tokens.length > 0 || rules.oidc !== null;
   const secure = deps.publicUrl?.startsWith("https:") ?? false;
   // Who is taken out of the configuration is out at the next start, whatever cookie there is.
@@ -68,7 +72,7 @@ export function createAccess(deps: {
   );
   const secrets = deps.secrets ?? [new Secret(randomBytes(32).toString("hex"))];
   const seal = createSeal(secrets, bound);
-  const sessions = createSessions({ seal, clock });
+  const sessions = createSessions({ seal, signOuts, clock });
   const attempts = createAttempts({ clock }, ATTEMPTS);
   const bearer = createBearer(rules.tokens);
   // A host's own cookie: no other name of the same domain can set it.
@@ -95,7 +99,10 @@ export function createAccess(deps: {
       if (authorization !== null) {
         const token = bearerOf(authorization);
         const actor = token === undefined ? undefined : bearer(token);
-        if (actor === undefined) return { kind: "refused", tooMany: !attempts.take(peer) };
+        if (actor === undefined) {
+          if (!attempts.take(peer)) return { kind: "refused", why: "too many" };
+          return { kind: "refused", why: token === undefined ? "form" : "unknown" };
+        }
         return { kind: "known", actor, visitor: { kind: "token", ...actor }, proof: null };
       }
       const cookie = readCookie(headers, sessionCookie);

@@ -2,7 +2,7 @@ import { requestOf } from "../action_request.ts";
 import type { RouteContext } from "../define.ts";
 import { isMachine } from "../pages.ts";
 import { problem } from "../problem.ts";
-import type { Entry } from "./access.ts";
+import { ATTEMPTS, type Entry } from "./access.ts";
 import type { Attempts } from "./attempts.ts";
 import { namedAction } from "./named_action.ts";
 import { ownPath } from "./own_path.ts";
@@ -14,14 +14,17 @@ export function isOpen(pathname: string): boolean {
 
 /** The answer to somebody who is not known: 401 for programs, the page of sign-in for people. */
 export function challenge(
-  { url, headers, method, requestId }: RouteContext,
+  { url, headers, method, requestId, peer }: RouteContext,
   entry: Exclude<Entry, { readonly kind: "known" }>,
+  { tokens }: { readonly tokens: boolean },
 ): Response {
-  if (entry.kind === "refused" && entry.tooMany) {
+  if (entry.kind === "refused" && entry.why === "too many") {
+    const seconds = ATTEMPTS.everyMs / 1_000;
     return problem(429, {
-      detail: "Wait before you try again: too many wrong tokens came from your address",
+      detail: `Wait ${seconds} s before the next try, with another token: more than ` +
+        `${ATTEMPTS.burst} that are not known came from your address "${peer}"`,
       requestId,
-      headers: { "retry-after": "5" },
+      headers: { "retry-after": String(seconds) },
     });
   }
   const reads = method === "GET" || method === "HEAD";
@@ -35,12 +38,30 @@ export function challenge(
   }
   const error = entry.kind === "refused" ? ', error="invalid_token"' : "";
   return problem(401, {
-    detail: entry.kind === "refused"
-      ? "Send a token of ADMIN_TOKENS: this one is not known"
-      : "Sign in, or send a token as Authorization: Bearer",
+    detail: faultOf(entry, tokens),
     requestId,
     headers: { "www-authenticate": `Bearer realm="gitea-dynamic-runner"${error}` },
   });
+}
+
+/** Never with what was sent: it may be the token of another place, or ours without its scheme. */
+function faultOf(
+  entry: Exclude<Entry, { readonly kind: "known" }>,
+  tokens: boolean,
+): string {
+  if (!tokens) {
+    return entry.kind === "refused"
+      ? 'Sign in at /sign-in, and send the cookie alone: the header "Authorization" is not used here, ' +
+        "because ADMIN_TOKENS is not set"
+      : "Sign in at /sign-in: this request names nobody";
+  }
+  if (entry.kind === "anonymous") {
+    return 'Sign in at /sign-in, or send "Authorization: Bearer <token>": this request names nobody';
+  }
+  return entry.why === "form"
+    ? 'Send "Authorization: Bearer <token>": the header "Authorization" has another form'
+    : 'Send another token in "Authorization", or ask an admin to add its SHA-256 to ADMIN_TOKENS: ' +
+      "this one is not there";
 }
 
 /** Somebody looks at a page, or does not say what they want. */
@@ -65,5 +86,5 @@ export function refuseForeign(
   if (response.status !== 403 || context.method !== "POST" || named === undefined) return;
   if (entry.kind !== "known" || !attempts.take(`foreign ${context.peer}`)) return;
   const request = requestOf(context, { note: "" });
-  context.actions.refused(named, request, "another site asked for it");
+  context.actions.refused(named, request, "Act on the page itself: another site asked for it");
 }

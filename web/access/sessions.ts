@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import type { Reach, SignOuts } from "../../controller/access/sign_outs.ts";
 import { roleNamed } from "../../controller/model/role.ts";
 import type { Actor } from "../../controller/operation.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -7,8 +9,6 @@ import type { Seal } from "./seal.ts";
 
 /** A working day; then people sign in again, and their groups are looked at again. */
 export const SESSION_MS = 8 * 3_600_000;
-/** Ended sessions that are remembered until they would have ended by themselves. */
-const MOST_ENDED = 10_000;
 
 /** Somebody who has signed in. */
 export interface Session {
@@ -21,10 +21,10 @@ export interface Session {
 export interface Sessions {
   /** A new one, as the text of its cookie; each has an id and a proof of its own. */
   begin(actor: Actor): string;
-  /** Undefined for a text that is forged, too old, or of a session that was ended here. */
+  /** Undefined for a text that is forged, too old, or of a session that was ended. */
   read(text: string): Session | undefined;
-  /** Ends it before its time, at this replica. */
-  end(text: string): void;
+  /** Ends it before its time; resolves to how far that reaches. Never rejects. */
+  end(text: string): Promise<Reach>;
 }
 
 interface Content {
@@ -34,10 +34,12 @@ interface Content {
 }
 
 /** Makes {@link Sessions}. */
-export function createSessions(deps: { readonly seal: Seal; readonly clock: Clock }): Sessions {
-  const { seal, clock } = deps;
-  /** Ids with their ends, the earliest first. */
-  const ended = new Map<string, number>();
+export function createSessions(deps: {
+  readonly seal: Seal;
+  readonly signOuts: Pick<SignOuts, "has" | "end">;
+  readonly clock: Clock;
+}): Sessions {
+  const { seal, signOuts, clock } = deps;
 
   const open = (text: string): Content | undefined => {
     const content = readContent(seal.open("session", text));
@@ -50,17 +52,21 @@ export function createSessions(deps: { readonly seal: Seal; readonly clock: Cloc
     },
     read(text) {
       const content = open(text);
-      return content === undefined || ended.has(content.id) ? undefined : content.session;
+      if (content === undefined || signOuts.has(hashOf(content), content.endsAt)) return undefined;
+      return content.session;
     },
-    end(text) {
+    async end(text) {
       const content = open(text);
-      if (content === undefined) return;
-      for (const [id, endsAt] of ended) {
-        if (endsAt <= clock.now() || ended.size >= MOST_ENDED) ended.delete(id);
-      }
-      ended.set(content.id, content.endsAt);
+      // Nobody's, or over: there is nothing to tell anybody.
+      if (content === undefined) return "shared";
+      return await signOuts.end(hashOf(content), content.endsAt);
     },
   };
+}
+
+/** What is told of a session: who reads it knows neither the session nor its id. */
+function hashOf({ id }: Content): string {
+  return createHash("sha256").update(`gdr session ${id}`).digest("base64url");
 }
 
 function readContent(json: unknown): Content | undefined {

@@ -14,7 +14,7 @@ import { keepLanguage, localeOf } from "../negotiate.ts";
 import { respondPlain, type Site } from "../pages.ts";
 import { problem } from "../problem.ts";
 import { readBody } from "../read_body.ts";
-import { type Access, isProof } from "./access.ts";
+import { type Access, ATTEMPTS, isProof } from "./access.ts";
 import { cookieHeader, readCookie } from "./cookies.ts";
 import { ownPath } from "./own_path.ts";
 import { SESSION_MS } from "./sessions.ts";
@@ -47,22 +47,23 @@ export function createSignIn(
   const show = (
     c: Context<WebEnv>,
     context: RouteContext,
-    { to, fault = null, status = 200 }: {
+    { to, fault = null, values = {}, status = 200 }: {
       readonly to: string;
       readonly fault?: SignInFault | null;
+      readonly values?: Readonly<Record<string, string | number>>;
       readonly status?: number;
     },
   ) =>
     respondPlain(c, { ...context, url: addressOf(context, to), visitor: STRANGER }, site, {
       title: ({ dict }) => dict.signIn.title,
-      body: () => h(SignInPage, { to, provider, tokens: access.tokens, fault }),
+      body: () => h(SignInPage, { to, provider, tokens: access.tokens, fault, values }),
       status,
     });
 
   /** Each sign-in has a session of its own; the one before ends. */
-  const begin = (headers: Headers, actor: Actor, to: string): Response => {
+  const begin = async (headers: Headers, actor: Actor, to: string): Promise<Response> => {
     const before = readCookie(headers, sessionCookie);
-    if (before !== undefined) access.sessions.end(before);
+    if (before !== undefined) await access.sessions.end(before);
     const maxAgeSeconds = SESSION_MS / 1_000;
     const cookie = cookieHeader(sessionCookie, access.sessions.begin(actor), {
       secure,
@@ -72,18 +73,20 @@ export function createSignIn(
     logger.info("signed in", { actor: actor.name, role: actor.role });
     return response;
   };
+  const slow = (c: Context<WebEnv>, context: RouteContext, to: string) => {
+    logger.warn("sign-in refused", { why: "too many attempts", requestId: context.requestId });
+    const values = { count: ATTEMPTS.burst, seconds: ATTEMPTS.everyMs / 1_000 };
+    return show(c, context, { to, fault: "slow", values, status: 429 });
+  };
   const gone = (name: string) => cookieHeader(name, "", { secure, maxAgeSeconds: 0 });
 
   const byToken = async (c: Context<WebEnv>, context: RouteContext): Promise<Response> => {
     const form = await readForm(c, context, site);
     if (form instanceof Response) return form;
     const to = ownPath(form.get("to"));
-    if (!access.attempts.take(context.peer)) {
-      logger.warn("sign-in refused", { why: "too many attempts", requestId: context.requestId });
-      return show(c, context, { to, fault: "slow", status: 429 });
-    }
+    if (!access.attempts.take(context.peer)) return slow(c, context, to);
     const actor = access.bearer(form.get("token")?.trim() ?? "");
-    if (actor !== undefined) return begin(context.headers, actor, to);
+    if (actor !== undefined) return await begin(context.headers, actor, to);
     logger.warn("sign-in refused", { why: "unknown token", requestId: context.requestId });
     return show(c, context, { to, fault: "token", status: 401 });
   };
@@ -91,9 +94,7 @@ export function createSignIn(
   const leave = async (c: Context<WebEnv>, context: RouteContext): Promise<Response> => {
     const to = ownPath(context.url.searchParams.get("to"));
     if (access.signOn === null) return leadTo("/sign-in");
-    if (!access.attempts.take(context.peer)) {
-      return show(c, context, { to, fault: "slow", status: 429 });
-    }
+    if (!access.attempts.take(context.peer)) return slow(c, context, to);
     try {
       const { url, transaction } = await access.signOn.start(context.signal);
       const endsAt = site.clock.now() + TRANSACTION_MS;
@@ -112,9 +113,16 @@ export function createSignIn(
       ? undefined
       : readTransaction(access.seal.open("sign-in", sealed), site.clock.now());
     const { rules, signOn } = access;
-    if (signOn === null || rules.oidc === null || known === undefined) {
-      const error = new SignOnError("refused", "no sign-in was begun by this browser");
-      return failed(c, context, { to: known?.to ?? "/", error });
+    if (signOn === null || rules.oidc === null) return leadTo("/sign-in");
+    if (known === undefined) {
+      const error = new SignOnError(
+        "refused",
+        "Begin again at /sign-in: this browser has begun none within " +
+          `${
+            TRANSACTION_MS / 60_000
+          } minutes, or its cookie "${transactionCookie}" did not come back`,
+      );
+      return failed(c, context, { to: "/", error });
     }
     const { to, transaction } = known;
     try {
@@ -125,10 +133,12 @@ export function createSignIn(
       );
       const role = roleOfGroups(rules.oidc.roles, groups);
       if (role !== undefined) {
-        return begin(context.headers, { name: name.slice(0, MAX_NAME), role }, to);
+        return await begin(context.headers, { name: name.slice(0, MAX_NAME), role }, to);
       }
-      logger.warn("sign-in refused", { why: "no role", actor: name.slice(0, MAX_NAME) });
-      return withCookie(await show(c, context, { to, fault: "role", status: 403 }));
+      const who = name.slice(0, MAX_NAME);
+      logger.warn("sign-in refused", { why: "no role", actor: who });
+      const values = { name: who };
+      return withCookie(await show(c, context, { to, fault: "role", values, status: 403 }));
     } catch (error) {
       return failed(c, context, { to, error });
     }
@@ -161,8 +171,13 @@ export function createSignIn(
         const detail = 'Sign out on the page itself: the field "csrf" is not of this session';
         return problem(403, { detail, requestId: context.requestId });
       }
-      access.sessions.end(cookie);
-      logger.info("signed out", { actor: session.actor.name });
+      const reach = await access.sessions.end(cookie);
+      logger.info("signed out", { actor: session.actor.name, reach });
+      if (reach === "here") {
+        const answer = await show(c, context, { to: "/", fault: "here", status: 202 });
+        answer.headers.append("set-cookie", gone(sessionCookie));
+        return answer;
+      }
     }
     return leadTo("/sign-in", [gone(sessionCookie)]);
   };
@@ -198,9 +213,11 @@ async function readForm(
   { requestId, headers }: RouteContext,
   { clock }: Site,
 ): Promise<URLSearchParams | Response> {
-  const type = (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase();
+  const type = (headers.get("content-type") ?? "").split(";", 1).join("").trim().toLowerCase();
   if (type !== "application/x-www-form-urlencoded") {
-    const detail = "Send the body as application/x-www-form-urlencoded";
+    const detail = `Send the body as application/x-www-form-urlencoded: it is "${
+      type.slice(0, 100)
+    }"`;
     return problem(415, { detail, requestId });
   }
   const read = await readBody(c.req.raw, { maxBytes: MAX_BODY, clock, requestId });

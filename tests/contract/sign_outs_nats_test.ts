@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { createSignOutStore } from "../../clients/nats/sign_out_store.ts";
+import { createSignOuts } from "../../controller/access/sign_outs.ts";
+import { QueueError } from "../../controller/queue.ts";
+import { eventually } from "../support/eventually.ts";
+import { DEPS, openNatsWorld } from "../support/nats_world.ts";
+import { createFakeSignOutStore } from "../fakes/sign_outs.ts";
+
+const call = { signal: new AbortController().signal };
+const isConflict = (error: unknown) => error instanceof QueueError && error.code === "conflict";
+const hashOf = (text: string) => createHash("sha256").update(text).digest("base64url");
+const later = () => Date.now() + 3_600_000;
+
+const STORES = {
+  "fake sign-outs": () =>
+    Promise.resolve({
+      store: createFakeSignOutStore(),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    }),
+  "NATS sign-outs": async () => {
+    const world = await openNatsWorld();
+    return {
+      store: createSignOutStore(world.connection, DEPS),
+      [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
+    };
+  },
+} as const;
+
+for (const [name, setup] of Object.entries(STORES)) {
+  Deno.test(`${name}: a list is read back whole, and written over what was read alone`, async () => {
+    await using world = await setup();
+    const { store } = world;
+    const empty = await store.read(call);
+    assert.deepEqual(empty, { ended: new Map(), floor: 0, revision: 0 });
+    const ended = new Map([[hashOf("a"), 5], [hashOf("b"), 6]]);
+    await store.write({ ...empty, ended, floor: 4 }, call);
+    const stored = await store.read(call);
+    assert.deepEqual({ ended: stored.ended, floor: stored.floor }, { ended, floor: 4 });
+    await assert.rejects(store.write({ ...empty, ended: new Map(), floor: 9 }, call), isConflict);
+    assert.deepEqual(await store.read(call), stored);
+  });
+
+  Deno.test(`${name}: hint() tells at once and after each write, until aborted`, async () => {
+    await using world = await setup();
+    const { store } = world;
+    const stop = new AbortController();
+    let hints = 0;
+    store.hint(() => hints += 1, stop.signal);
+    await eventually(() => hints === 1, { what: "the first hint" });
+    await store.write({ ...await store.read(call), floor: 1 }, call);
+    await eventually(() => hints >= 2, { what: "the hint of a write" });
+    stop.abort();
+    const before = hints;
+    await store.write({ ...await store.read(call), floor: 2 }, call);
+    assert.equal(hints, before);
+  });
+}
+
+Deno.test("a sign-out holds at other replicas at once, and after a crash of everything", async () => {
+  await using world = await openNatsWorld({ jetstreamSync: "always" });
+  const endsAt = later();
+  const hash = hashOf("a");
+  {
+    await using stack = new AsyncDisposableStack();
+    const replica = () => {
+      const signOuts = createSignOuts(DEPS);
+      stack.use(signOuts.share(createSignOutStore(stack.use(world.connect()), DEPS)));
+      return signOuts;
+    };
+    const [one, other] = [replica(), replica()];
+    assert.equal(await one.end(hash, endsAt), "shared");
+    await eventually(() => other.has(hash, endsAt), { what: "the other replica to hear of it" });
+  }
+  await world.nats.kill9();
+  await world.nats.restart();
+  await using stack = new AsyncDisposableStack();
+  const restarted = createSignOuts(DEPS);
+  stack.use(restarted.share(createSignOutStore(stack.use(world.connect()), DEPS)));
+  await eventually(() => restarted.has(hash, endsAt), { what: "a new process to know it" });
+});
+
+Deno.test("a sign-out while NATS is away is here alone, and everywhere once that is back", async () => {
+  await using world = await openNatsWorld();
+  await using stack = new AsyncDisposableStack();
+  const replica = () => {
+    const signOuts = createSignOuts(DEPS);
+    stack.use(signOuts.share(createSignOutStore(stack.use(world.connect()), DEPS)));
+    return signOuts;
+  };
+  const [one, other] = [replica(), replica()];
+  const endsAt = later();
+  assert.equal(await one.end(hashOf("before"), endsAt), "shared");
+  await world.nats.kill9();
+  assert.equal(await one.end(hashOf("a"), endsAt), "here");
+  assert.equal(one.has(hashOf("a"), endsAt), true);
+  assert.equal(other.has(hashOf("a"), endsAt), false);
+  await world.nats.restart();
+  await eventually(() => other.has(hashOf("a"), endsAt), {
+    what: "the other replica to hear of it",
+    timeoutMs: 20_000,
+  });
+});
