@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createSignOn } from "../../clients/oidc/sign_on.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
+import { type Fields, type Logger, silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createFakeViews } from "../fakes/views.ts";
 import { startOidcProvider } from "../fakes/oidc_provider.ts";
@@ -12,6 +13,7 @@ const REDIRECT = "http://localhost:8080/sign-in/callback";
 const PUBLIC = { id: "gdr", secret: null };
 
 function setup(client: { readonly id: string; readonly secret: string | null } = PUBLIC) {
+  const refusals: Fields[] = [];
   const clock = createFakeClock();
   const provider = startOidcProvider();
   provider.behaviour.claims = { preferred_username: "alice", groups: ["ops:oncall"] };
@@ -24,7 +26,12 @@ function setup(client: { readonly id: string; readonly secret: string | null } =
   });
   const roles = [{ group: "ops:oncall", role: "operator" }] as const;
   const access = createTestAccess(clock, { signOn, roles });
-  const web = createTestWeb({ views: createFakeViews({ clock }, {}), clock, access });
+  const web = createTestWeb({
+    views: createFakeViews({ clock }, {}),
+    clock,
+    access,
+    logger: recordingLogger(refusals),
+  });
   const get = async (path: string, cookie = "") =>
     await web.fetch(new Request(`http://localhost:8080${path}`, { headers: { cookie } }));
   const cookieIn = (answer: Response, name: string) =>
@@ -34,6 +41,11 @@ function setup(client: { readonly id: string; readonly secret: string | null } =
     get,
     clock,
     cookieIn,
+    /** What the log said of the last sign-in that was refused. */
+    why(): string {
+      const error = refusals.at(-1)?.error;
+      return error instanceof Error ? error.message : "";
+    },
     async leave(to = "/leader") {
       const answer = await get(`/sign-in/oidc?to=${encodeURIComponent(to)}`);
       assert.equal(answer.status, 303);
@@ -44,6 +56,16 @@ function setup(client: { readonly id: string; readonly secret: string | null } =
       await provider[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Keeps what is warned about. */
+function recordingLogger(kept: Fields[]): Logger {
+  const logger: Logger = {
+    ...silentLogger,
+    warn: (_message, fields = {}) => void kept.push(fields),
+    child: () => logger,
+  };
+  return logger;
 }
 
 Deno.test("sign-in at a provider gives the role of the groups, and leads to where it began", async () => {
@@ -75,6 +97,12 @@ Deno.test("an application with a secret shows id and secret as Gitea compares th
   assert.equal(refused.status, 403);
   const page = await refused.text();
   assert.equal(page.includes("gto_"), false);
+  assert.equal(
+    t.why(),
+    `Take the answer of "${t.provider.issuer}": ResponseBodyError OAUTH_RESPONSE_BODY_ERROR ` +
+      "invalid_client; there the application needs the id of OIDC_CLIENT_ID, the secret of " +
+      `OIDC_CLIENT_SECRET and the redirect URI "${REDIRECT}"`,
+  );
   // Neither the code nor the way back here is left on the page.
   assert.match(page, /class="language" href="\/sign-in\?to=%2Fleader&amp;lang=zh-CN"/);
 });
@@ -92,6 +120,11 @@ Deno.test("what comes back from a provider proves nobody when anything in it is 
   const query = t.provider.approve(first.url);
   // Without the cookie of this browser, or with another browser's.
   await refused(query, "");
+  assert.equal(
+    t.why(),
+    "Begin again at /sign-in: this browser has begun none within 10 minutes, or its cookie " +
+      '"gdr-sign-in" did not come back',
+  );
   await refused(query, (await t.leave()).cookie);
   await refused(new URLSearchParams({ code: query.get("code") ?? "", state: "x" }), first.cookie);
   await refused(
@@ -118,4 +151,35 @@ Deno.test("what comes back from a provider proves nobody when anything in it is 
   const answer = t.provider.approve(late.url);
   await t.clock.advance(600_000);
   await refused(answer, late.cookie);
+});
+
+Deno.test("a provider that cannot be reached is named, with the setting that says where it is", async () => {
+  const t = setup();
+  const { issuer } = t.provider;
+  await t.provider[Symbol.asyncDispose]();
+  const answer = await t.get("/sign-in/oidc");
+  assert.equal(answer.status, 503);
+  const page = await answer.text();
+  assert.match(page, /role="alert">Signing in with gitea\.example\.org has failed\. Try again;/);
+  assert.ok(t.why().startsWith(`Begin a sign-in at "${issuer}": TypeError`), t.why());
+  assert.match(
+    t.why(),
+    /; OIDC_ISSUER must be its address, as it calls itself, and this machine must reach it$/,
+  );
+  await t[Symbol.asyncDispose]();
+});
+
+Deno.test("who has no role is told by which name the provider knows them, and whom to ask", async () => {
+  await using t = setup();
+  const name = `<b>${"m".repeat(300)}\u202e`;
+  t.provider.behaviour.claims = { preferred_username: name, groups: ["dev"] };
+  const { url, cookie } = await t.leave();
+  const answer = await t.get(`/sign-in/callback?${t.provider.approve(url)}`, cookie);
+  assert.equal(answer.status, 403);
+  const page = await answer.text();
+  assert.match(
+    page,
+    /knows you as &lt;b>m+, but none of your groups has a role here: ask an admin/,
+  );
+  assert.equal(page.includes("<b>m") || page.includes("\u202e"), false);
 });
