@@ -1,5 +1,6 @@
 import type { ListData } from "../components/list_query.ts";
 import type { Page, PageQuery } from "../controller/views.ts";
+import { isAway } from "./away.ts";
 import type { RouteContext } from "./define.ts";
 
 /** Rows of one page of a list. */
@@ -41,6 +42,7 @@ export async function loadList<T>(
     return { ...common, ...page, first: false, badCursor: false, unavailable: false };
   } catch (error) {
     if (error instanceof RangeError) return await first(true);
+    if (!isAway(error)) throw error;
     const none = { items: [], total: 0, nextCursor: null };
     return { ...common, ...none, first: !sound, badCursor: false, unavailable: true };
   }

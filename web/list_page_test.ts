@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { QueueError } from "../controller/queue.ts";
 import type { PageQuery } from "../controller/views.ts";
 import { loadList, readFilters } from "./list_page.ts";
 
@@ -32,7 +33,19 @@ for (const cursor of ["nonsense", "%00", "a b"]) {
   });
 }
 
-Deno.test("loadList() says that a list cannot be read now, and shows the page all the same", async () => {
-  const list = await loadList(context(""), {}, () => Promise.reject(new Error("NATS is away")));
-  assert.deepEqual([list.items, list.unavailable], [[], true]);
+for (
+  const away of [
+    new QueueError("unavailable", "Read stored messages: NATS is away"),
+    new DOMException("Timed out after 5000 ms", "TimeoutError"),
+  ]
+) {
+  Deno.test(`loadList() shows the page all the same, and says that there is no list: ${away.name}`, async () => {
+    const list = await loadList(context(""), {}, () => Promise.reject(away));
+    assert.deepEqual([list.items, list.unavailable], [[], true]);
+  });
+}
+
+Deno.test("loadList() does not take a fault of ours for an empty list", async () => {
+  const fault = new TypeError("cannot read properties of undefined");
+  await assert.rejects(loadList(context(""), {}, () => Promise.reject(fault)), fault);
 });

@@ -2,6 +2,7 @@ import { AssignmentPage } from "../../components/AssignmentPage.tsx";
 import { inert } from "../../components/inert.ts";
 import { parseAssignmentId } from "../../controller/model/ids.ts";
 import { actingOn } from "../../web/acting.ts";
+import { whenAway } from "../../web/away.ts";
 import { definePage } from "../../web/define.ts";
 
 /** One job, from Gitea's hand-out to clean-up. */
@@ -20,7 +21,7 @@ export default definePage({
     }
     // Without them the page still says how the job is.
     const operations = await views.operations({ limit: 20, cursor: null, target: assignment.id })
-      .catch(() => ({ items: [] }));
+      .catch(whenAway({ items: [] }));
     return {
       kind: "found",
       data: {

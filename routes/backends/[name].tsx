@@ -2,6 +2,7 @@ import { BackendPage } from "../../components/BackendPage.tsx";
 import { GROUPS } from "../../components/board.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { actingOn } from "../../web/acting.ts";
+import { whenAway } from "../../web/away.ts";
 import { definePage } from "../../web/define.ts";
 import { oneOf } from "../../web/list_page.ts";
 
@@ -29,7 +30,7 @@ export default definePage({
       views.assignments({ ...first, limit: RUNNING, states: GROUPS.running }),
       // Without them the page still says how the backend is.
       views.operations({ cursor: null, limit: OPERATIONS, target: name })
-        .catch(() => ({ items: [] })),
+        .catch(whenAway({ items: [] })),
     ]);
     return {
       kind: "found",
