@@ -37,6 +37,13 @@ export function Facts({ job }: { job: AssignmentDetailView }) {
         <Fact name={text.owner}>
           <Outside text={job.owner} max={200} />
         </Fact>
+        <Fact name={text.ref}>
+          {job.ref === null ? <Unknown /> : (
+            <span class="mono wrap">
+              <Outside text={job.ref} max={300} />
+            </span>
+          )}
+        </Fact>
         <Fact name={text.task}>
           <span class="mono">{job.taskId}</span>
         </Fact>

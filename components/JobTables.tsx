@@ -225,6 +225,11 @@ export function JobLink({ job }: { job: AssignmentView }) {
       </a>
       <span class="sub">
         <span class="mono mute">{job.id}</span>
+        {job.ref === null ? null : (
+          <span class="mute ref">
+            <Outside text={job.ref.replace(/^refs\/heads\//, "")} max={60} />
+          </span>
+        )}
         {job.fork ? <ForkBadge /> : null}
       </span>
     </>

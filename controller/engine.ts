@@ -156,8 +156,9 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     append(entry) {
       const info = ledger.get(entry.assignment)?.info;
       if (info === undefined) return deps.append(entry);
-      const { repository, job, runId, giteaUrl } = info;
-      deps.append({ ...entry, subject: { repository, job, runId, giteaUrl } });
+      const { repository, job, ref, runId, giteaUrl } = info;
+      const named = ref === undefined ? {} : { ref };
+      deps.append({ ...entry, subject: { repository, job, ...named, runId, giteaUrl } });
     },
   });
   const { control, onFenced } = deps;

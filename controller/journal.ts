@@ -17,7 +17,7 @@ export interface JournalEntry {
   readonly retryDelayMs: number;
   readonly detail: string | null;
   /** Which job it is about, in stored entries: for those who read them when memory has forgotten it. */
-  readonly subject?: Pick<AssignmentInfo, "repository" | "job" | "runId" | "giteaUrl">;
+  readonly subject?: Pick<AssignmentInfo, "repository" | "job" | "ref" | "runId" | "giteaUrl">;
 }
 
 /**

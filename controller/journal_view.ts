@@ -31,6 +31,7 @@ export function journalView(
     repository: subject?.repository ?? "",
     owner: subject?.repository.split("/", 1)[0] ?? "",
     job: subject?.job ?? "",
+    ref: subject?.ref ?? null,
     runId: subject?.runId ?? null,
     giteaUrl: subject?.giteaUrl ?? null,
     spiffeId: "",

@@ -277,6 +277,7 @@ function infoOf(id: AssignmentId, taskId: TaskId, record: TaskRecord): Assignmen
     identity: { spiffeId: record.spiffeId, fork: record.fork },
     repository: record.repository,
     job: record.job,
+    ...record.ref === undefined ? {} : { ref: record.ref },
     runId: record.runId,
     giteaUrl: record.giteaUrl,
     serverUrl: record.serverUrl,

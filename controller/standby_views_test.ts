@@ -39,7 +39,13 @@ function setup() {
       phase: null,
       retryDelayMs: 0,
       detail,
-      subject: { repository: "acme/web", job: `job-${task}`, runId: "7", giteaUrl: null },
+      subject: {
+        repository: "acme/web",
+        job: `job-${task}`,
+        ref: `refs/heads/b-${task}`,
+        runId: "7",
+        giteaUrl: null,
+      },
     });
   const list = async (query: Partial<Parameters<typeof views.assignments>[0]> = {}) =>
     (await views.assignments({ limit: 50, cursor: null, ...query })).items.map((view) =>
@@ -58,6 +64,8 @@ Deno.test("assignments() tells of each assignment what its newest events tell", 
   assert.deepEqual(await t.list({ state: "stored" }), ["job-2 stored"]);
   assert.deepEqual(await t.list({ backend: "pod", repository: "Acme/Web" }), ["job-1 running"]);
   assert.deepEqual(await t.list({ repository: "acme/other" }), []);
+  const { items } = await t.views.assignments({ limit: 50, cursor: null });
+  assert.deepEqual(items.map(({ ref }) => ref), ["refs/heads/b-1", "refs/heads/b-2"]);
 });
 
 Deno.test("assignments() says of each that waits why, as far as its events tell", async () => {

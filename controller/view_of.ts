@@ -38,6 +38,7 @@ export function assignmentView(entry: Entry, position: number | null): Assignmen
     repository: info.repository,
     owner: info.repository.split("/")[0] ?? "",
     job: info.job,
+    ref: info.ref ?? null,
     runId: info.runId,
     giteaUrl: info.giteaUrl,
     spiffeId: info.identity.spiffeId,

@@ -100,6 +100,8 @@ export interface AssignmentView {
   readonly repository: string;
   readonly owner: string;
   readonly job: string;
+  /** Git ref of the run, as `refs/heads/main`; its author chooses it. */
+  readonly ref: string | null;
   readonly runId: string | null;
   readonly giteaUrl: string | null;
   readonly spiffeId: string;

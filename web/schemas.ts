@@ -122,6 +122,7 @@ const assignmentShape = z.object({
   repository: z.string(),
   owner: z.string(),
   job: z.string(),
+  ref: z.string().nullable(),
   runId: z.string().nullable(),
   giteaUrl: z.string().nullable(),
   spiffeId: z.string(),

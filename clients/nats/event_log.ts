@@ -220,7 +220,15 @@ function entryOf({ sequence, data }: Stored): StoredEntry | undefined {
 /** Of entries that older releases have written there is none. */
 function readSubject(value: unknown): Pick<StoredEntry, "subject"> {
   if (!isObject(value)) return {};
-  const { repository, job, runId, giteaUrl } = value;
+  const { repository, job, ref, runId, giteaUrl } = value;
   if (typeof repository !== "string" || typeof job !== "string") return {};
-  return { subject: { repository, job, runId: textOf(runId), giteaUrl: textOf(giteaUrl) } };
+  return {
+    subject: {
+      repository,
+      job,
+      ...typeof ref === "string" ? { ref } : {},
+      runId: textOf(runId),
+      giteaUrl: textOf(giteaUrl),
+    },
+  };
 }

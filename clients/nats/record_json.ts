@@ -24,6 +24,7 @@ export function readRecord(json: Json): TaskRecord | undefined {
     backend,
     repository,
     job,
+    ...typeof json.ref === "string" ? { ref: json.ref } : {},
     spiffeId: textAt(json, "spiffeId"),
     // Unknown code counts as code from outside.
     fork: json.fork !== false,

@@ -169,6 +169,7 @@ export interface Dict extends OperatingDict, ActingDict {
     id: string;
     task: string;
     run: string;
+    ref: string;
     owner: string;
     backend: string;
     executor: string;

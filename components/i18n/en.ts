@@ -191,6 +191,7 @@ export const en: Dict = {
     id: "Assignment",
     task: "Gitea task",
     run: "Gitea run",
+    ref: "Branch or tag",
     owner: "Owner",
     backend: "Backend",
     executor: "Executor",

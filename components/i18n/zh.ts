@@ -184,6 +184,7 @@ export const zh: Dict = {
     id: "任务分配",
     task: "Gitea 任务",
     run: "Gitea 运行",
+    ref: "分支或标签",
     owner: "所有者",
     backend: "后端",
     executor: "执行器",

@@ -12,6 +12,9 @@ export interface PlaceOptions {
   readonly defaultBackend: BackendName | null;
 }
 
+/** Git itself stops at about this: a ref is a path of a file. */
+const MAX_REF = 255;
+
 /** Where a task belongs, or why it can never become an assignment. */
 export type Placed =
   | { readonly kind: "placed"; readonly info: AssignmentInfo }
@@ -36,6 +39,7 @@ export function placeTask(task: Task, options: PlaceOptions): Placed {
   if (backend.kind === "refused") return permanent(backend.detail);
   const serverUrl = baseUrl(text(context.server_url));
   const runId = parseTaskId(text(context.run_id)) ?? null;
+  const ref = text(context.ref).slice(0, MAX_REF);
   const jobId = jobIdOf(text(context.gitea_runtime_token));
   return {
     kind: "placed",
@@ -47,6 +51,7 @@ export function placeTask(task: Task, options: PlaceOptions): Placed {
       identity: derived.identity,
       repository,
       job,
+      ...(ref === "" ? {} : { ref }),
       runId,
       giteaUrl: serverUrl === null || runId === null || jobId === null
         ? null

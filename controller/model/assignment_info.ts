@@ -23,6 +23,11 @@ export interface AssignmentInfo {
   readonly repository: string;
   /** Key of the job in its workflow. */
   readonly job: string;
+  /**
+   * Git ref of the run as Gitea writes it (`refs/heads/main`, `refs/pull/3/head`): for people, it decides
+   * nothing. Absent when Gitea names none, and for what earlier releases have stored.
+   */
+  readonly ref?: string;
   /** Gitea's run id; null when only metadata is left. */
   readonly runId: string | null;
   /** Page of the job at Gitea; null when unknown. */

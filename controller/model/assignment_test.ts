@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { JsonValue } from "../../proto/runtime.ts";
 import { runtimeToken, sampleTask } from "../../tests/support/tasks.ts";
 import { placeTask } from "./assignment.ts";
 import type { BackendName } from "./ids.ts";
@@ -17,6 +18,7 @@ Deno.test("placeTask() knows everything about a task of Gitea", () => {
       identity: { spiffeId: "spiffe://example.org/ci/peeradmin/demo/second", fork: false },
       repository: "peeradmin/demo",
       job: "second",
+      ref: "refs/heads/main",
       runId: "5",
       giteaUrl: "http://gitea.example.org/peeradmin/demo/actions/runs/5/jobs/9",
       serverUrl: "http://gitea.example.org",
@@ -128,3 +130,15 @@ for (const [name, context, giteaUrl, serverUrl] of links) {
     assert.deepEqual([placed.info.giteaUrl, placed.info.serverUrl], [giteaUrl, serverUrl]);
   });
 }
+
+Deno.test("placeTask() takes the ref as it is, at most as long as git has it, or none", () => {
+  const refOf = (ref: JsonValue) => {
+    const placed = placeTask(sampleTask({ context: { ref } }), options);
+    return placed.kind === "placed" ? placed.info.ref : placed.detail;
+  };
+  const hostile = "refs/heads/<img/src=x/onerror=alert(1)>";
+  assert.equal(refOf(hostile), hostile);
+  assert.equal(refOf("r".repeat(1_000))?.length, 255);
+  assert.equal(refOf(""), undefined);
+  assert.equal(refOf({ ref: "x" }), undefined);
+});

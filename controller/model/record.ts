@@ -37,6 +37,8 @@ export interface TaskRecord {
   readonly backend: BackendName;
   readonly repository: string;
   readonly job: string;
+  /** As in `AssignmentInfo`; absent from earlier releases. */
+  readonly ref?: string;
   readonly spiffeId: string;
   readonly fork: boolean;
   readonly runId: string | null;

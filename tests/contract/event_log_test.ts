@@ -17,6 +17,13 @@ function entry(n: number, assignment = 1): JournalEntry {
     phase: null,
     retryDelayMs: 0,
     detail: `entry "${n}"`,
+    subject: {
+      repository: "acme/web",
+      job: "build",
+      ref: "refs/heads/<b>x</b>",
+      runId: null,
+      giteaUrl: null,
+    },
   };
 }
 

@@ -28,6 +28,7 @@ export function recordOf(over: Partial<TaskRecord> = {}): TaskRecord {
     backend: "pod",
     repository: "owner/repo",
     job: "build",
+    ref: "refs/heads/main",
     spiffeId: "spiffe://example.org/ci/owner/repo/build",
     fork: false,
     runId: "5",

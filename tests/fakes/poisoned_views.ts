@@ -18,6 +18,7 @@ const FREE = new Set([
   "node",
   "note",
   "reason",
+  "ref",
   "repository",
   "requestId",
   "role",

@@ -23,6 +23,7 @@ export interface JobSketch {
   readonly state: StateName;
   readonly repository?: string;
   readonly job?: string;
+  readonly ref?: string | null;
   readonly backend?: BackendName;
   readonly age: number;
   readonly inState?: number;
@@ -63,6 +64,7 @@ export function jobOf(sketch: JobSketch, now: number): AssignmentView {
     repository,
     owner: repository.split("/")[0] ?? "",
     job,
+    ref: sketch.ref === undefined ? "refs/heads/main" : sketch.ref,
     runId: String(task - 500),
     giteaUrl: sketch.giteaUrl === undefined
       ? `https://git.example.org/${repository}/actions/runs/${task - 500}/jobs/0`
@@ -157,6 +159,7 @@ export const SKETCHES: readonly JobSketch[] = [
     state: "stored",
     job: HOSTILE.html,
     repository: HOSTILE.rtl,
+    ref: `refs/heads/${HOSTILE.html}`,
     age: 63,
     fork: true,
     position: 1,

@@ -84,6 +84,7 @@ export function assignmentText(a: AssignmentDetailView, now: number): string {
   const facts: readonly (readonly [string, string])[] = [
     ["id", a.id],
     ["job", `${a.repository} ${a.job}`],
+    ["ref", a.ref ?? UNKNOWN],
     ["state", a.result === null ? a.state : `${a.state}, ${a.result}`],
     ["backend", a.backend],
     ["executor", a.executor ?? "none"],
