@@ -44,6 +44,18 @@ export function CanaryPage({ data }: { data: CanaryData }) {
           <Fact name={text.declared}>
             {canary.declared === null ? text.withdrawn : <code>{canary.declared}</code>}
           </Fact>
+          {canary.declared === null ? null : (
+            <Fact name={text.stands}>
+              {canary.declaredSince === null ? <span class="mute">{dict.unknown}</span> : (
+                <>
+                  <At at={canary.declaredSince} />{" "}
+                  <span class="mute small">
+                    <Age at={canary.declaredSince} ago />
+                  </span>
+                </>
+              )}
+            </Fact>
+          )}
           <Fact name={text.configured}>
             <code>
               <Outside text={canary.configured} max={40} />

@@ -19,7 +19,7 @@ import type { Pool } from "./pool.ts";
 import type { QueueCounts } from "./queue.ts";
 import type { ControlFlags } from "./records.ts";
 import type { Stranger } from "./strangers.ts";
-import { detailView, executorView, iso, strangerView } from "./view_of.ts";
+import { detailView, executorView, iso, isoOrNull, strangerView } from "./view_of.ts";
 import type {
   AssignmentDetailView,
   AuditView,
@@ -64,6 +64,8 @@ export interface BoardSources {
   readonly configuredVmLabel?: string;
   /** Whether the backend's label stands at Gitea now; null while that is not known. */
   declared?(backend: BackendName): boolean | null;
+  /** Since when it stands there, milliseconds since the epoch; null where that is not known. */
+  declaredSince?(backend: BackendName): number | null;
   health?(): HealthView;
   recheck?(signal: AbortSignal): Promise<void>;
 }
@@ -145,6 +147,7 @@ export function createBoard(deps: {
       return {
         enabled: from.enabled.includes("vm"),
         declared: stands === false ? null : value,
+        declaredSince: stands === true ? isoOrNull(from.declaredSince?.("vm") ?? null) : null,
         configured: from.configuredVmLabel ?? label?.replaced ?? value,
         override: flagView(label),
         since: iso(labelLog.since),

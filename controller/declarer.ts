@@ -30,14 +30,23 @@ export interface Declarer {
   declare(signal: AbortSignal): Promise<void>;
   /** Declares again whenever the set has changed, until aborted. */
   follow(signal: AbortSignal): Promise<void>;
-  /** Labels that Gitea has, and since when (milliseconds since the epoch); null before the first. */
-  declared(): { readonly labels: readonly string[]; readonly since: number } | null;
+  /** What Gitea has; null before the first. */
+  declared(): Declared | null;
+}
+
+/** Labels that Gitea has. */
+export interface Declared {
+  readonly labels: readonly string[];
+  /** Of the last Declare, milliseconds since the epoch. */
+  readonly since: number;
+  /** Since when each of them has stood there without a break, as far as this process knows. */
+  readonly labelSince: ReadonlyMap<string, number>;
 }
 
 /** Makes a {@link Declarer}. */
 export function createDeclarer(deps: DeclarerDeps): Declarer {
   const { clock, watch } = deps;
-  let declared: { labels: readonly string[]; since: number } | null = null;
+  let declared: Declared | null = null;
   const declare = async (signal: AbortSignal) => {
     const labels = await retryForever(async () => {
       // Read at each try: they may have changed while Gitea was away.
@@ -55,7 +64,11 @@ export function createDeclarer(deps: DeclarerDeps): Declarer {
     });
     watch.ok();
     const before = declared?.labels ?? [];
-    declared = { labels, since: clock.now() };
+    const since = clock.now();
+    const labelSince = new Map(
+      labels.map((label) => [label, declared?.labelSince.get(label) ?? since]),
+    );
+    declared = { labels, since, labelSince };
     deps.logger.info("labels declared", { component: "scheduler", labels });
     if (labels.some((label) => !before.includes(label))) deps.onGiven();
   };

@@ -62,6 +62,8 @@ export interface CanaryView {
   readonly enabled: boolean;
   /** Declared at Gitea now; null while it is withdrawn or unknown. */
   readonly declared: string | null;
+  /** Since when this process knows it to stand there; null while that is not known. */
+  readonly declaredSince: string | null;
   /** `VM_RUNNER_LABEL`. */
   readonly configured: string;
   /** What an operator has set instead. */

@@ -2,7 +2,7 @@ import { create } from "../proto/runtime.ts";
 import { TaskStateSchema } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Clock } from "../lib/clock.ts";
 import { retryForever } from "../lib/retry.ts";
-import { createDeclarer } from "./declarer.ts";
+import { createDeclarer, type Declared } from "./declarer.ts";
 import { createFetchPace } from "./fetch_pace.ts";
 import { runFetcher } from "./fetcher.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
@@ -55,7 +55,7 @@ export interface Scheduler {
   nudge(): void;
   status(): SourceHealth;
   /** Labels that Gitea has, and since when; null before the first Declare. */
-  declared(): { readonly labels: readonly string[]; readonly since: number } | null;
+  declared(): Declared | null;
   /** When the next idle poll is due, milliseconds since the epoch; null while fetches are under way. */
   nextFetchAt(): number | null;
   /** True while a fetcher has this task and it is neither stored nor settled. */

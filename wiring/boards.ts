@@ -68,6 +68,10 @@ export function showActing(
         const label = labelOf(config, name, engine.flags(name).label?.value);
         return declared === null ? null : declared.labels.includes(label);
       },
+      declaredSince: (name) => {
+        const label = labelOf(config, name, engine.flags(name).label?.value);
+        return scheduler.declared()?.labelSince.get(label) ?? null;
+      },
     },
   });
 }

@@ -95,6 +95,9 @@ export interface OperatingDict {
   canary: {
     declared: string;
     withdrawn: string;
+    /** Since when this process knows the label to stand at Gitea. */
+    stands: string;
+    /** Since when the override lasts. */
     since: string;
     configured: string;
     disabled: string;

@@ -117,7 +117,8 @@ export const enOperating: OperatingDict = {
   canary: {
     declared: "Declared at Gitea",
     withdrawn: "nothing: the label is withdrawn",
-    since: "Since",
+    stands: "There since, as this process knows",
+    since: "Set by an operator",
     configured: "VM_RUNNER_LABEL",
     disabled: "No vm backend runs here: set COMPONENTS to have vm-worker in it.",
     production: "production",

@@ -111,7 +111,8 @@ export const zhOperating: OperatingDict = {
   canary: {
     declared: "在 Gitea 声明",
     withdrawn: "无：标签已撤回",
-    since: "始于",
+    stands: "声明始于（据本进程所知）",
+    since: "由操作人设定于",
     configured: "VM_RUNNER_LABEL",
     disabled: "此处没有运行 vm 后端：请在 COMPONENTS 中加入 vm-worker。",
     production: "生产",

@@ -32,6 +32,7 @@ export function canaryOf(now: number): CanaryView {
   return {
     enabled: true,
     declared: "vm-dev",
+    declaredSince: iso(now, 5_398),
     configured: "vm",
     override: {
       value: "vm-dev",
