@@ -13,8 +13,13 @@ export interface Sandbox {
   readonly metadata: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch by the server's clock, of a second's precision; 0 when unreadable. */
   readonly createdAt: number;
-  /** Likewise; null for one that never expires. */
+  /** Milliseconds since the epoch by our clock; null for one that never expires. */
   readonly expiresAt: number | null;
+}
+
+/** Oldest first; the server's times are whole seconds, so that ids decide between equals. */
+export function byAge(a: Sandbox, b: Sandbox): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 /** A sandbox to be taken from a pool. */
@@ -34,7 +39,10 @@ export interface NewSandbox {
  * aborting the signal rejects with the signal's reason.
  */
 export interface Sandboxes {
-  /** Every sandbox with all of these metadata, oldest first, in as many pages as it takes. */
+  /**
+   * Every sandbox with all of these metadata, oldest first, in as many pages as it takes. The server may
+   * answer from a cache that lags behind: one that it lacks is surely gone only when {@link get} says so.
+   */
   list(metadata: Readonly<Record<string, string>>, call: Call): Promise<Sandbox[]>;
   /** Undefined when there is none. */
   get(id: string, call: Call): Promise<Sandbox | undefined>;

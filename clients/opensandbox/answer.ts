@@ -12,13 +12,19 @@ export interface Answer {
 
 /** Longest wait that a server's Retry-After can bring about, milliseconds. */
 const MAX_RETRY_AFTER_MS = 300_000;
+/** Between our clock and the server's; answers take their time, and `Date` has whole seconds. */
+const SAME_CLOCK_MS = 5_000;
 
 /**
  * What an answer that is no success says. The server has two shapes (measured on 1.1.1): its own
  * `{"code","message"}`, and FastAPI's `{"detail"}`, a sentence or a list of what does not fit. A proxy
- * on the way has a third, which may be nothing at all: that is a failure like any other.
+ * on the way has a third, which may be nothing at all: that is a failure like any other. `hide` takes the
+ * API key out of words that quote the request; `now`: milliseconds since the epoch.
  */
-export function failureOfAnswer({ status, headers, text }: Answer): SandboxError {
+export function failureOfAnswer(
+  { status, headers, text }: Answer,
+  { now, hide }: { readonly now: number; hide(text: string): string },
+): SandboxError {
   let body: unknown = null;
   try {
     body = JSON.parse(text);
@@ -33,14 +39,21 @@ export function failureOfAnswer({ status, headers, text }: Answer): SandboxError
   const way = wayOut(status);
   return new SandboxError(
     codeOf(status, code),
-    sentence.join(": ") + (way === "" ? "" : `: ${way}`),
-    { retryAfterMs: retryAfter(headers.get("retry-after")) },
+    hide(sentence.join(": ")) + (way === "" ? "" : `: ${way}`),
+    { retryAfterMs: retryAfter(headers, now) },
   );
 }
 
+/** How far the server's clock is ahead of ours, milliseconds; 0 when that is little, or not told. */
+export function clockAhead(headers: Headers, now: number): number {
+  const told = Date.parse(headers.get("date") ?? "");
+  const ahead = told + 500 - now;
+  return Number.isNaN(told) || Math.abs(ahead) < SAME_CLOCK_MS ? 0 : ahead;
+}
+
 /** What a request that got no whole answer says. Only what never left is `unreachable`. */
-export function failureOfTransport(error: unknown): SandboxError {
-  const text = errorText(error);
+export function failureOfTransport(error: unknown, hide: (text: string) => string): SandboxError {
+  const text = hide(errorText(error));
   const unsent = UNSENT.find(([pattern]) => pattern.test(text))?.[1];
   if (unsent !== undefined) {
     const message = `${unsent}: check OPENSANDBOX_API, the network, and that the server runs`;
@@ -94,10 +107,14 @@ function detailOf(detail: unknown): string {
   return oneLine(faults.join("; "), 400);
 }
 
-/** Seconds to milliseconds; null for none, and for a date, which this server does not send. */
-function retryAfter(text: string | null): number | null {
-  if (text === null || !/^\d{1,9}$/.test(text.trim())) return null;
-  return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
+/** Milliseconds; null for none, and for what is neither seconds nor a date. A date is of the server's clock. */
+function retryAfter(headers: Headers, now: number): number | null {
+  const text = headers.get("retry-after")?.trim() ?? "";
+  if (/^\d{1,9}$/.test(text)) return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
+  const at = /^[A-Z][a-z]+, .+ GMT$/.test(text) ? Date.parse(text) : NaN;
+  if (Number.isNaN(at)) return null;
+  const from = Date.parse(headers.get("date") ?? "");
+  return Math.min(Math.max(0, at - (Number.isNaN(from) ? now : from)), MAX_RETRY_AFTER_MS);
 }
 
 function wayOut(status: number): string {

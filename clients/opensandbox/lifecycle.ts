@@ -1,8 +1,14 @@
-import { type NewSandbox, type Sandbox, type Sandboxes } from "../../backends/vm/sandboxes.ts";
+import {
+  byAge,
+  type NewSandbox,
+  type Sandbox,
+  SandboxError,
+  type Sandboxes,
+} from "../../backends/vm/sandboxes.ts";
 import { createHealthKeeper, type SourceHealth } from "../../lib/source_health.ts";
 import type { Answer } from "./answer.ts";
 import { malformed } from "./answer.ts";
-import { type Page, pageOf, sandboxOf } from "./sandbox.ts";
+import { type Page, pageOf, type Reading, sandboxOf } from "./sandbox.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
 
 /** OpenSandbox's Lifecycle API, and how it has answered lately. Disposing ends calls under way. */
@@ -16,6 +22,8 @@ export interface LifecycleOptions extends Omit<TransportOptions, "onOutcome"> {
   readonly createTimeoutMs?: number;
   /** For every other request. Default 15 s. */
   readonly timeoutMs?: number;
+  /** For all pages of a list together. Default 60 s. */
+  readonly listTimeoutMs?: number;
 }
 
 /** SPEC 9; the server takes 1 to 200. */
@@ -27,6 +35,7 @@ const MAX_WALKS = 4;
 /** The server waits 30 s for a free sandbox and 60 s for its start, unless it is set otherwise. */
 const CREATE_TIMEOUT_MS = 120_000;
 const TIMEOUT_MS = 15_000;
+const LIST_TIMEOUT_MS = 60_000;
 
 /**
  * Makes {@link Lifecycle}, a client of opensandbox-server (measured on 1.1.1) over one pool of
@@ -34,93 +43,147 @@ const TIMEOUT_MS = 15_000;
  */
 export function createLifecycle(options: LifecycleOptions): Lifecycle {
   const { createTimeoutMs = CREATE_TIMEOUT_MS, timeoutMs = TIMEOUT_MS } = options;
+  const { clock, listTimeoutMs = LIST_TIMEOUT_MS } = options;
   if (options.apiKey.reveal() === "") {
     throw new TypeError("Speak with OpenSandbox: the API key is empty: set OPENSANDBOX_API_KEY");
   }
-  const keeper = createHealthKeeper(options.clock);
+  const keeper = createHealthKeeper(clock);
   const transport = createTransport({
     ...options,
     onOutcome: (error) => error === null ? keeper.ok() : keeper.failed(error),
   });
 
-  const page = async (number: number, filter: string, signal: AbortSignal): Promise<Page> => {
-    const path = `/sandboxes?page=${number}&pageSize=${PAGE_SIZE}${filter}`;
-    const found = pageOf(
-      json(await transport.exchange({ method: "GET", path, timeoutMs }, signal)),
-    );
-    if (found === undefined) throw malformed("not a page of sandboxes");
-    return found;
-  };
+  const page = (number: number, filter: string, signal: AbortSignal): Promise<Page> =>
+    transport.exchange({
+      method: "GET",
+      path: `/sandboxes?page=${number}&pageSize=${PAGE_SIZE}${filter}`,
+      timeoutMs,
+      read: pageIn,
+    }, signal);
 
-  /** Once through all pages; false when others moved the borders of the pages meanwhile. */
-  const walk = async (found: Map<string, Sandbox>, filter: string, signal: AbortSignal) => {
+  /** Once through all pages. */
+  const walk = async (
+    found: Map<string, Sandbox>,
+    filter: string,
+    signal: AbortSignal,
+  ): Promise<Walk> => {
     const seen = new Set<string>();
-    let totals: readonly [least: number, most: number] | null = null;
+    let [least, most] = [Infinity, 0];
     for (let number = 1; number <= MAX_PAGES; number++) {
       const { sandboxes, total, hasNext } = await page(number, filter, signal);
+      const before = seen.size;
       for (const sandbox of sandboxes) {
         seen.add(sandbox.id);
         found.set(sandbox.id, sandbox);
       }
-      totals = totals === null
-        ? [total, total]
-        : [Math.min(totals[0], total), Math.max(totals[1], total)];
-      if (!hasNext) return totals[0] === totals[1] && seen.size >= totals[1];
+      [least, most] = [Math.min(least, total), Math.max(most, total)];
+      if (!hasNext) return { isCalm: least === most && seen.size >= most, ended: true, total };
+      // The borders of the pages have moved by a whole page, or there is no end to them.
+      if (seen.size === before) return { isCalm: false, ended: false, total };
     }
     throw malformed(`more than ${MAX_PAGES} pages of sandboxes`);
+  };
+
+  /** Pages are offsets: one that goes while we walk hides another. What any walk has met is told. */
+  const walkAll = async (filter: string, signal: AbortSignal): Promise<Map<string, Sandbox>> => {
+    const found = new Map<string, Sandbox>();
+    let last = await walk(found, filter, signal);
+    for (let walks = 1; walks < MAX_WALKS && !last.isCalm; walks++) {
+      last = await walk(found, filter, signal);
+    }
+    // None of those that are missing may be taken for gone.
+    if (!last.ended || found.size < last.total) {
+      throw malformed(`${found.size} sandboxes on its pages, ${last.total} by its own count`);
+    }
+    return found;
+  };
+
+  const inTime = async <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>) => {
+    using deadline = clock.timeout(listTimeoutMs);
+    try {
+      return await work(AbortSignal.any([signal, deadline.signal]));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!deadline.signal.aborted) throw error;
+      const late = new SandboxError(
+        "unknown_outcome",
+        `no whole list within ${listTimeoutMs / 1000} s`,
+      );
+      keeper.failed(late);
+      throw late;
+    }
   };
 
   return {
     async list(metadata, { signal }) {
       const filter = filterOf(metadata);
-      const found = new Map<string, Sandbox>();
-      // Pages are offsets: one that goes while we walk hides another. What any walk has met is told.
-      for (let walks = 1; walks <= MAX_WALKS; walks++) {
-        if (await walk(found, filter, signal)) break;
-      }
-      return [...found.values()].sort(byAge);
+      const found = await inTime(signal, (within) => walkAll(filter, within));
+      const asked = Object.entries(metadata);
+      return [...found.values()]
+        // A filter may be lost on the way, and anybody's sandboxes come back.
+        .filter((sandbox) => asked.every(([key, value]) => sandbox.metadata[key] === value))
+        .sort(byAge);
     },
-    async get(id, { signal }) {
-      const request = { method: "GET", path: pathOf(id), also: [404], timeoutMs } as const;
-      const answer = await transport.exchange(request, signal);
-      return isAbsent(answer) ? undefined : sandboxIn(answer);
-    },
-    async create(sandbox, { signal }) {
-      const answer = await transport.exchange({
+    get: (id, { signal }) =>
+      transport.exchange({
+        method: "GET",
+        path: pathOf(id),
+        also: [404],
+        timeoutMs,
+        read: (answer, reading) => isAbsent(answer) ? undefined : sandboxIn(answer, reading),
+      }, signal),
+    create: (sandbox, { signal }) =>
+      transport.exchange({
         method: "POST",
         path: "/sandboxes",
         body: bodyOf(sandbox),
         timeoutMs: createTimeoutMs,
-      }, signal);
-      return sandboxIn(answer);
-    },
-    async patch(id, metadata, { signal }) {
-      const answer = await transport.exchange({
+        read(answer, reading) {
+          const made = sandboxIn(answer, reading);
+          const isIt = Object.entries(sandbox.metadata)
+            .every(([key, value]) => made.metadata[key] === value);
+          if (!isIt) throw malformed("a sandbox that was not asked for");
+          return made;
+        },
+      }, signal),
+    patch: (id, metadata, { signal }) =>
+      transport.exchange({
         method: "PATCH",
         path: `${pathOf(id)}/metadata`,
         body: metadata,
         also: [404],
         timeoutMs,
-      }, signal);
-      if (isAbsent(answer)) return false;
-      sandboxIn(answer); // A page of a proxy's would be no answer.
-      return true;
-    },
-    async delete(id, { signal }) {
-      const request = { method: "DELETE", path: pathOf(id), also: [404], timeoutMs } as const;
-      const answer = await transport.exchange(request, signal);
-      if (isAbsent(answer)) return false;
-      if (answer.status !== 204) throw malformed(`${answer.status} to a deletion`);
-      return true;
-    },
+        read(answer, reading) {
+          if (isAbsent(answer)) return false;
+          sandboxIn(answer, reading); // A page of a proxy's would be no answer.
+          return true;
+        },
+      }, signal),
+    delete: (id, { signal }) =>
+      transport.exchange({
+        method: "DELETE",
+        path: pathOf(id),
+        also: [404],
+        timeoutMs,
+        read(answer) {
+          if (isAbsent(answer)) return false;
+          if (answer.status !== 204) throw malformed(`${answer.status} to a deletion`);
+          return true;
+        },
+      }, signal),
     status: () => keeper.status(),
     [Symbol.dispose]: () => transport[Symbol.dispose](),
   };
 }
 
-/** Oldest first; times are whole seconds, so that ids decide between equals. */
-function byAge(a: Sandbox, b: Sandbox): number {
-  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+/** How one walk through the pages has ended. */
+interface Walk {
+  /** Nothing has moved meanwhile: it has met all. */
+  readonly isCalm: boolean;
+  /** It has come to the last page. */
+  readonly ended: boolean;
+  /** How many there are, as the last page says. */
+  readonly total: number;
 }
 
 /** One query value that holds a query string; unescaped, its `&` would silently end the filter. */
@@ -150,8 +213,14 @@ function isAbsent(answer: Answer): boolean {
   throw malformed("404 without the code SANDBOX_NOT_FOUND: check OPENSANDBOX_API");
 }
 
-function sandboxIn(answer: Answer): Sandbox {
-  const sandbox = sandboxOf(json(answer));
+function pageIn(answer: Answer, reading: Reading): Page {
+  const page = pageOf(json(answer), reading);
+  if (page === undefined) throw malformed("not a page of sandboxes");
+  return page;
+}
+
+function sandboxIn(answer: Answer, reading: Reading): Sandbox {
+  const sandbox = sandboxOf(json(answer), reading);
   if (sandbox === undefined) throw malformed("not a sandbox");
   return sandbox;
 }

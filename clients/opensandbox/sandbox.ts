@@ -9,30 +9,39 @@ export interface Page {
   readonly hasNext: boolean;
 }
 
+/** What is known of the server that has answered. */
+export interface Reading {
+  /** How far its clock is ahead of ours, milliseconds. */
+  readonly aheadMs: number;
+  /** Takes the API key out of words. */
+  hide(text: string): string;
+}
+
 /** Reads a sandbox; undefined without an id. What else has another form than expected is left out. */
-export function sandboxOf(value: unknown): Sandbox | undefined {
+export function sandboxOf(value: unknown, { aheadMs, hide }: Reading): Sandbox | undefined {
   const sandbox = objectOrEmpty(value);
   const { id } = sandbox;
   if (typeof id !== "string" || id === "") return undefined;
   const status = objectOrEmpty(sandbox.status);
+  const expiresAt = time(sandbox.expiresAt);
   return {
     id,
     state: text(status.state),
     reason: text(status.reason),
-    message: text(status.message),
+    message: hide(text(status.message)),
     metadata: texts(sandbox.metadata),
     createdAt: time(sandbox.createdAt) ?? 0,
-    expiresAt: time(sandbox.expiresAt),
+    expiresAt: expiresAt === null ? null : expiresAt - aheadMs,
   };
 }
 
 /** Reads a page; undefined for anything that is none. */
-export function pageOf(value: unknown): Page | undefined {
+export function pageOf(value: unknown, reading: Reading): Page | undefined {
   const { items, pagination } = objectOrEmpty(value);
   if (!Array.isArray(items) || !isObject(pagination)) return undefined;
   const { totalItems, hasNextPage } = pagination;
   if (typeof totalItems !== "number" || typeof hasNextPage !== "boolean") return undefined;
-  const sandboxes = items.map(sandboxOf);
+  const sandboxes = items.map((item) => sandboxOf(item, reading));
   // One without an id would be missing: a list must be complete.
   if (!sandboxes.every((sandbox) => sandbox !== undefined)) return undefined;
   return { sandboxes, total: totalItems, hasNext: hasNextPage };

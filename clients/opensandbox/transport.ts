@@ -2,10 +2,17 @@ import { SandboxError } from "../../backends/vm/sandboxes.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { readAtMost } from "../../lib/bytes.ts";
 import type { Secret } from "../../lib/secret.ts";
-import { type Answer, failureOfAnswer, failureOfTransport, malformed } from "./answer.ts";
+import {
+  type Answer,
+  clockAhead,
+  failureOfAnswer,
+  failureOfTransport,
+  malformed,
+} from "./answer.ts";
+import type { Reading } from "./sandbox.ts";
 
 /** One request at the Lifecycle API. */
-export interface Request {
+export interface Request<T> {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** Below `/v1`, with its query. */
   readonly path: string;
@@ -13,15 +20,17 @@ export interface Request {
   /** Beside 2xx, statuses that the caller has an answer to. */
   readonly also?: readonly number[];
   readonly timeoutMs: number;
+  /** What a whole answer of such a status says; throws a {@link SandboxError} for what says nothing. */
+  read(answer: Answer, reading: Reading): T;
 }
 
 /** HTTP to one server, with its API key. */
 export interface Transport extends Disposable {
   /**
-   * A whole answer of status 200-299, or one of `also`. Rejects with a {@link SandboxError} for any other
-   * outcome, with the signal's reason when it aborts.
+   * What the request reads from a whole answer of status 200-299, or one of `also`. Rejects with a
+   * {@link SandboxError} for any other outcome, with the signal's reason when it aborts.
    */
-  exchange(request: Request, signal: AbortSignal): Promise<Answer>;
+  exchange<T>(request: Request<T>, signal: AbortSignal): Promise<T>;
 }
 
 /** What {@link createTransport} needs. */
@@ -40,22 +49,34 @@ export interface TransportOptions {
 /** A page of a hundred sandboxes is some 50 KiB. */
 const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 
-/** Makes a {@link Transport}; opens no connection before the first request. */
+/**
+ * Makes a {@link Transport}; opens no connection before the first request. Throws a `TypeError` for a
+ * key that no header can carry: the platform's own error would show it.
+ */
 export function createTransport(options: TransportOptions): Transport {
   const { clock, apiKey, onOutcome } = options;
+  if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(apiKey.reveal())) {
+    throw new TypeError(
+      "Speak with OpenSandbox: the API key is no line of printable ASCII characters: " +
+        "set OPENSANDBOX_API_KEY",
+    );
+  }
   const base = `${options.url.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
   const client = Deno.createHttpClient({ poolMaxIdlePerHost: 8 });
   const closing = new AbortController();
 
-  const send = async (request: Request, signal: AbortSignal): Promise<Answer> => {
-    const response = await fetch(base + request.path, {
-      method: request.method,
+  const send = async (
+    { method, path, body }: Request<unknown>,
+    signal: AbortSignal,
+  ): Promise<Answer> => {
+    const response = await fetch(base + path, {
+      method,
       headers: {
         "open-sandbox-api-key": apiKey.reveal(),
         accept: "application/json",
-        ...request.body === undefined ? {} : { "content-type": "application/json" },
+        ...body === undefined ? {} : { "content-type": "application/json" },
       },
-      body: request.body === undefined ? null : JSON.stringify(request.body),
+      body: body === undefined ? null : JSON.stringify(body),
       signal,
       client,
       redirect: "manual", // Elsewhere nobody may see the key.
@@ -63,13 +84,13 @@ export function createTransport(options: TransportOptions): Transport {
     const bytes = await readAtMost(response.body ?? [], MAX_ANSWER_BYTES);
     if (bytes === undefined) throw malformed(`longer than ${MAX_ANSWER_BYTES / 2 ** 20} MiB`);
     const text = new TextDecoder().decode(bytes);
-    return { status: response.status, headers: response.headers, text: withoutKey(text) };
+    return { status: response.status, headers: response.headers, text };
   };
 
-  /** A server, or a proxy on the way, may quote the request in its answer. */
-  const withoutKey = (text: string) => text.replaceAll(apiKey.reveal(), "[secret]");
+  /** A server, or a proxy on the way, may quote the request in words. Data stays as it is. */
+  const hide = (text: string) => text.replaceAll(apiKey.reveal(), "[secret]");
 
-  const tried = async (request: Request, signal: AbortSignal): Promise<Answer> => {
+  const tried = async (request: Request<unknown>, signal: AbortSignal): Promise<Answer> => {
     using deadline = clock.timeout(request.timeoutMs);
     const stop = AbortSignal.any([signal, closing.signal, deadline.signal]);
     try {
@@ -78,26 +99,30 @@ export function createTransport(options: TransportOptions): Transport {
       signal.throwIfAborted();
       closing.signal.throwIfAborted();
       if (error instanceof SandboxError) throw error;
-      if (!deadline.signal.aborted) throw failureOfTransport(error);
+      if (!deadline.signal.aborted) throw failureOfTransport(error, hide);
       const message = `no answer within ${request.timeoutMs / 1000} s`;
       throw new SandboxError("unknown_outcome", message);
     }
   };
 
   return {
-    async exchange(request, signal) {
+    async exchange<T>(request: Request<T>, signal: AbortSignal): Promise<T> {
       signal.throwIfAborted();
       closing.signal.throwIfAborted();
       if (request.method !== "GET") options.before?.();
       try {
         const answer = await tried(request, signal);
         const { status } = answer;
+        const now = clock.now();
         const fine = (status >= 200 && status < 300) || request.also?.includes(status) === true;
-        if (!fine) throw failureOfAnswer(answer);
+        if (!fine) throw failureOfAnswer(answer, { now, hide });
+        const said = request.read(answer, { aheadMs: clockAhead(answer.headers, now), hide });
         onOutcome?.(null);
-        return answer;
+        return said;
       } catch (error) {
-        if (error instanceof SandboxError) onOutcome?.(isTrouble(error) ? error : null);
+        if (error instanceof SandboxError) {
+          onOutcome?.(isTrouble(error, request.method) ? error : null);
+        }
         throw error;
       }
     },
@@ -108,7 +133,24 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
-/** The server is away, in trouble, or does not know us; anything else is an answer. */
-function isTrouble({ code }: SandboxError): boolean {
-  return code === "unreachable" || code === "unknown_outcome" || code === "unauthorized";
+/** The server is away, in trouble, another one, or does not know us; anything else is an answer. */
+function isTrouble({ code }: SandboxError, method: string): boolean {
+  switch (code) {
+    case "unreachable":
+    case "unknown_outcome":
+    case "unauthorized":
+    case "forbidden":
+    case "throttled":
+      return true;
+    case "invalid": // There is nothing wrong in what we read.
+      return method === "GET";
+    case "pool_full":
+    case "pool_missing":
+    case "quota":
+    case "start_failed":
+    case "start_timeout":
+      return false;
+    default:
+      return code satisfies never;
+  }
 }

@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import { SandboxError } from "../../backends/vm/sandboxes.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { Secret } from "../../lib/secret.ts";
+import {
+  FAKE_KEY,
+  type FakeOpenSandbox,
+  type Fault,
+  startFakeOpenSandbox,
+} from "../../tests/fakes/opensandbox.ts";
+import { createLifecycle, type LifecycleOptions } from "./lifecycle.ts";
+
+const call = { signal: new AbortController().signal };
+const NEW = {
+  pool: "ci-vm",
+  entrypoint: ["/bin/gate"],
+  environment: {},
+  metadata: { "ci.example.org/task-id": "7" },
+  timeoutMs: 90_000,
+};
+
+function open(server: FakeOpenSandbox, options: Partial<LifecycleOptions> = {}) {
+  return createLifecycle({
+    url: server.url,
+    apiKey: new Secret(FAKE_KEY),
+    clock: systemClock,
+    ...options,
+  });
+}
+
+interface Answered {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly times?: number;
+}
+
+function answer(
+  server: FakeOpenSandbox,
+  [method, body]: readonly [method: string, body: unknown],
+  { status = 200, headers = {}, times = 1 }: Answered = {},
+): void {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const fault: Fault = {
+    method,
+    when: "before",
+    times,
+    answer: { kind: "status", status, body: text, headers },
+  };
+  server.faults.push(fault);
+}
+
+const page = (items: readonly unknown[], total: number, hasNextPage: boolean) => ({
+  items,
+  pagination: { page: 1, pageSize: 100, totalItems: total, totalPages: 1, hasNextPage },
+});
+
+async function failure(attempt: Promise<unknown>): Promise<SandboxError> {
+  const error = await attempt.then(() => undefined, (error: unknown) => error);
+  assert.ok(error instanceof SandboxError, String(error));
+  return error;
+}
+
+const gets = (server: FakeOpenSandbox) => server.requests.length;
+
+Deno.test("list() tells only what has the metadata, also when the filter was lost on the way", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  const ours = server.plant({ metadata: { a: "1", b: "2" } });
+  server.plant({ metadata: { a: "1", b: "3" } });
+  server.plant({ metadata: {} });
+  const items = [...server.sandboxes.values()];
+  answer(server, ["GET", page(items, 3, false)]);
+  assert.deepEqual((await api.list({ a: "1", b: "2" }, call)).map(({ id }) => id), [ours.id]);
+});
+
+Deno.test("list() rejects, and does not say none, when pages hold fewer than the server counts", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  answer(server, ["GET", page([], 1, false)], { times: 100 });
+  const error = await failure(api.list({ a: "1" }, call));
+  assert.equal(error.code, "unknown_outcome");
+  assert.match(error.message, /0 sandboxes on its pages, 1 by its own count/);
+  assert.equal(gets(server), 4);
+  assert.equal(api.status().state, "up", "each page was one");
+});
+
+Deno.test("list() takes what is there when the count is too low", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  const one = server.plant({ metadata: { a: "1" } });
+  answer(server, ["GET", page([one], 0, false)], { times: 100 });
+  assert.deepEqual((await api.list({ a: "1" }, call)).map(({ id }) => id), [one.id]);
+});
+
+Deno.test("list() ends when there is always another page, empty or the same again", async () => {
+  for (const full of [false, true]) {
+    await using server = startFakeOpenSandbox();
+    using api = open(server);
+    const one = server.plant({ metadata: { a: "1" } });
+    answer(server, ["GET", page(full ? [one] : [], 1, true)], { times: 1_000 });
+    assert.equal((await failure(api.list({ a: "1" }, call))).code, "unknown_outcome");
+    assert.ok(gets(server) <= 8, `${gets(server)} requests`);
+  }
+});
+
+Deno.test("list() has one time limit for all its pages, and tells of it", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server, { listTimeoutMs: 60 });
+  server.faults.push({ method: "GET", when: "before", answer: { kind: "hang" } });
+  const error = await failure(api.list({}, call));
+  assert.equal(error.message, "no whole list within 0.06 s");
+  assert.notEqual(api.status().state, "up");
+});
+
+Deno.test("create() does not take another sandbox for the one that it asked for", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  const other = server.plant({ metadata: { "ci.example.org/task-id": "8" } });
+  answer(server, ["POST", other], { status: 202 });
+  const error = await failure(api.create(NEW, call));
+  assert.equal(error.code, "unknown_outcome");
+  assert.match(error.message, /not asked for/);
+});
+
+for (
+  const [what, body, status] of [
+    ["a page of a proxy's", "<html>Welcome</html>", 200],
+    ["another service", { detail: "Not Found" }, 404],
+    ["a firewall", "<html>Forbidden</html>", 403],
+    ["cut JSON", '{"items":[{"id":"x"', 200],
+    ["a list of something else", { items: [{ name: "x" }], pagination: {} }, 200],
+    ["a limit on the way", "", 429],
+  ] as const
+) {
+  Deno.test(`status() is not up while lists are answered by ${what}`, async () => {
+    await using server = startFakeOpenSandbox();
+    using api = open(server);
+    answer(server, ["GET", body], { status });
+    const { message } = await failure(api.list({}, call));
+    assert.notEqual(api.status().state, "up");
+    assert.equal(api.status().lastError, message);
+    await api.list({}, call);
+    assert.equal(api.status().state, "up");
+  });
+}
+
+Deno.test("a key that no header can carry is refused at once, and not shown", async () => {
+  await using server = startFakeOpenSandbox();
+  for (const key of ["planted\nkey", "planted\r\nx: y", "geplänt", "plan\u0000ted"]) {
+    assert.throws(() => open(server, { apiKey: new Secret(key) }), (error) => {
+      assert.ok(error instanceof TypeError);
+      assert.match(error.message, /OPENSANDBOX_API_KEY/);
+      assert.ok(!Deno.inspect(error).includes(key));
+      return true;
+    });
+  }
+});
+
+Deno.test("a key that is a word of the answers takes nothing out of them", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server, { apiKey: new Secret("vm") });
+  const metadata = { "ci.example.org/backend": "vm" };
+  const one = { ...server.plant({ metadata }), status: { state: "Running", reason: "vm" } };
+  answer(server, ["GET", page([one], 1, false)]);
+  const [found] = await api.list(metadata, call);
+  assert.deepEqual(found?.metadata, metadata);
+  assert.equal(found?.reason, "vm");
+});
+
+Deno.test("a key is taken out of words in JSON also where it is escaped there", async () => {
+  await using server = startFakeOpenSandbox();
+  const key = 'pl"an\\ted';
+  using api = open(server, { apiKey: new Secret(key) });
+  answer(server, ["GET", { detail: `you sent ${key}` }], { status: 400 });
+  const quoted = await failure(api.list({}, call));
+  assert.match(quoted.message, /you sent \[secret\]/);
+  assert.ok(!quoted.message.includes("an\\ted"));
+});
+
+Deno.test("Retry-After may be seconds or a date of the server's clock, and is bounded", async () => {
+  const date = "Wed, 21 Oct 2026 07:28:00 GMT";
+  for (
+    const [header, expected] of [
+      ["0", 0],
+      ["7", 7_000],
+      ["999999999", 300_000],
+      ["99999999999", null],
+      ["-5", null],
+      ["1.5", null],
+      ["soon", null],
+      ["Wed, 21 Oct 2026 07:28:42 GMT", 42_000],
+      ["Wed, 21 Oct 2026 07:00:00 GMT", 0],
+      ["Wed, 21 Oct 2099 07:28:00 GMT", 300_000],
+    ] as const
+  ) {
+    await using server = startFakeOpenSandbox();
+    using api = open(server);
+    const headers = { "retry-after": header, date };
+    answer(server, ["POST", { code: "KUBERNETES::POOL_CAPACITY_EXHAUSTED", message: "full" }], {
+      status: 429,
+      headers,
+    });
+    assert.equal((await failure(api.create(NEW, call))).retryAfterMs, expected, header);
+  }
+});
+
+Deno.test("expiresAt is told by our clock, however far the server's is off", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  const serverNow = Date.now() - 5 * 3_600_000;
+  const one = server.plant({
+    metadata: { a: "1" },
+    expiresAt: new Date(serverNow + 60_000).toISOString(),
+  });
+  answer(server, ["GET", one], { headers: { date: new Date(serverNow).toUTCString() } });
+  const found = await api.get(one.id, call);
+  const left = (found?.expiresAt ?? 0) - Date.now();
+  assert.ok(Math.abs(left - 60_000) < 3_000, `${left} ms`);
+});
+
+Deno.test("metadata that are odd are read without harm", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  const odd = `{"id":"x","status":null,"createdAt":"never","expiresAt":7,"metadata":` +
+    `{"__proto__":"p","constructor":"c","n":1,"o":{},"a":"1"}}`;
+  const body = `{"items":[${odd},{"id":"y"}],"pagination":{"totalItems":2,"hasNextPage":false}}`;
+  answer(server, ["GET", body]);
+  const all = await api.list({}, call);
+  assert.deepEqual(
+    all.map(({ id, state, createdAt, expiresAt }) => [id, state, createdAt, expiresAt]),
+    [
+      ["x", "", 0, null],
+      ["y", "", 0, null],
+    ],
+  );
+  assert.deepEqual(Object.keys(all[0]?.metadata ?? {}).sort(), ["__proto__", "a", "constructor"]);
+});
