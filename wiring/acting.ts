@@ -57,8 +57,8 @@ export async function startActing(
   const { config, logger, clock, random, recorder, connections, leading } = around;
   const { guard, lost } = leading;
   await using setup = new AsyncDisposableStack();
-  const backends = await parts.backends(guard);
   const own = openOwn(parts, { ...around, stack: setup });
+  const backends = await parts.backends(guard, own.records);
   const ports = guardPorts({ ...own, backends }, {
     clock,
     guard,

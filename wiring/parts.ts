@@ -7,6 +7,7 @@ import type { Leadership } from "../controller/leadership.ts";
 import type { AssignmentId } from "../controller/model/ids.ts";
 import { allOrNone } from "../lib/all_or_none.ts";
 import type { Recorder } from "../controller/recorder.ts";
+import type { Records } from "../controller/records.ts";
 import type { Secret } from "../lib/secret.ts";
 import { createConfiguredSupplies } from "./configured_supplies.ts";
 import { prepareProcesses } from "./process_parts.ts";
@@ -50,7 +51,7 @@ export interface ServerParts {
 /** Where executors live, and the Workload API of this process. */
 export interface ExecutorParts {
   /** Made when this process leads; `guard` throws while it may not act. */
-  backends(guard: () => void): Promise<readonly Backend[]>;
+  backends(guard: () => void, records: Pick<Records, "get">): Promise<readonly Backend[]>;
   readonly endpointSocket: string;
 }
 
@@ -61,7 +62,11 @@ export interface ClusterParts extends Pick<Parts, "elect" | "label" | "announce"
 
 /** What OpenSandbox gives. */
 export interface SandboxParts {
-  vmBackend(gitea: ServerParts["gitea"], guard: () => void): Promise<Backend>;
+  vmBackend(
+    gitea: ServerParts["gitea"],
+    guard: () => void,
+    records: Pick<Records, "get">,
+  ): Promise<Backend>;
 }
 
 /** What parts are made with. */
@@ -144,10 +149,10 @@ function makeReal(
   }
   return (gitea) =>
     Promise.resolve({
-      backends: (guard) =>
+      backends: (guard, records) =>
         Promise.all([
           ...pods === undefined ? [] : [pods.podBackend(gitea, guard)],
-          ...sandboxes === undefined ? [] : [sandboxes.vmBackend(gitea, guard)],
+          ...sandboxes === undefined ? [] : [sandboxes.vmBackend(gitea, guard, records)],
         ]),
       endpointSocket,
     });

@@ -23,7 +23,7 @@ export function openSandboxes(config: Config, context: PartsContext): SandboxPar
   const api = stack.use(createLifecycle({ url, apiKey, clock, before: () => mayAct() }));
   sources.opensandbox = () => api.status();
   return {
-    async vmBackend(gitea, guard) {
+    async vmBackend(gitea, guard, records) {
       mayAct = guard;
       return createVmBackend({
         api,
@@ -35,6 +35,7 @@ export function openSandboxes(config: Config, context: PartsContext): SandboxPar
         clock,
         logger,
         guard,
+        recordedUid: async (task, call) => (await records.get(task, call))?.value.uid ?? null,
       });
     },
   };

@@ -65,3 +65,36 @@ Deno.test("decodeAnnotations() refuses what is no object of texts", () => {
     assert.deepEqual(found, { kind: "unreadable", detail }, text);
   }
 });
+
+Deno.test("decodeAnnotations() bears whatever others write under our keys", () => {
+  const key = (index: number) => `${PREFIX}/annotations-${String(index).padStart(3, "0")}`;
+  const chunk = "A".repeat(63);
+  const all = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [key(index), chunk]));
+  assert.equal(decodeAnnotations(all, PREFIX).kind, "unreadable");
+  const strange: readonly Record<string, string>[] = [
+    { [key(0)]: "....", [key(1)]: "x" },
+    { [key(0)]: "not.base64" },
+    { [key(0)]: "_w" }, // Not UTF-8.
+    { [key(0)]: "" },
+    { [key(1)]: chunk },
+    JSON.parse(`{"__proto__":"x","${key(0)}":"AAAA"}`),
+  ];
+  for (const metadata of strange) {
+    assert.equal(decodeAnnotations(metadata, PREFIX).kind, "unreadable", JSON.stringify(metadata));
+  }
+  const ours = encodeAnnotations({ a: "b" }, PREFIX);
+  const foreign = { "other.example/annotations-000": chunk, [`${PREFIX}/annotations-0000`]: chunk };
+  const found = decodeAnnotations({ ...foreign, ...ours }, PREFIX);
+  assert.deepEqual(found, { kind: "decoded", annotations: { a: "b" } });
+});
+
+Deno.test("decodeAnnotations() reads keys that every object inherits as any other", () => {
+  const annotations = JSON.parse('{"__proto__":"p","constructor":"c"}');
+  const found = decodeAnnotations(encodeAnnotations(annotations, PREFIX), PREFIX);
+  assert.equal(found.kind, "decoded");
+  if (found.kind !== "decoded") return;
+  assert.deepEqual(Object.entries(found.annotations).sort(), [["__proto__", "p"], [
+    "constructor",
+    "c",
+  ]]);
+});

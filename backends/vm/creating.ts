@@ -94,9 +94,10 @@ export function createCreating(deps: CreatingDeps): Creating {
     spec: ExecutorSpec,
     error: SandboxError,
   ): Promise<Executor> => {
-    if (error.code === "start_failed") return failedStart(spec, error);
     // The server says that it has taken the sandbox away; it has been seen to fail at that.
-    const left = error.code === "start_timeout" && await mayBeLeft(spec.name);
+    const removed = error.code === "start_timeout" || error.code === "start_failed";
+    const left = removed && await mayBeLeft(spec.name);
+    if (error.code === "start_failed" && !left) return failedStart(spec, error);
     if (error.code !== "unknown_outcome" && !left) throw toBackendError(action, error);
     doubts.set(spec.name, clock.monotonic() + deps.doubtMs);
     throw new BackendError("unknown_outcome", `${action}: ${error.message}`, { cause: error });
@@ -104,7 +105,8 @@ export function createCreating(deps: CreatingDeps): Creating {
 
   const mayBeLeft = async (name: ExecutorName): Promise<boolean> => {
     try {
-      return (await deps.lookUp(name, { signal: never })).length > 0;
+      const found = await deps.lookUp(name, { signal: never });
+      return found.some(({ state }) => state !== "Stopping");
     } catch {
       return true;
     }

@@ -10,18 +10,22 @@ export function groupsOf(sandboxes: readonly Sandbox[], prefix: string): Sandbox
 }
 
 /**
- * The sandbox that is the executor, of several of its name: the one whose identity was bound, which is
- * the only one that can have claimed; else the one that a create has given out; else the oldest
- * (SPEC 9). Undefined when there is none. `sandboxes`: oldest first.
+ * The sandbox that is the executor, of several of its name: the one that the assignment's record names,
+ * which is the only one that can have claimed; else the one whose identity was bound; else the one that
+ * a create has given out; else the oldest (SPEC 9, ADR 0035). Undefined when there is none.
+ * `sandboxes`: oldest first.
  */
 export function keptOf(
   sandboxes: readonly Sandbox[],
-  { prefix, given }: {
+  { prefix, given, recorded }: {
     readonly prefix: string;
     readonly given: ReadonlyMap<ExecutorName, string>;
+    /** What the record names; null when there is none, or it names none. */
+    readonly recorded: string | null;
   },
 ): Sandbox | undefined {
-  return sandboxes.find(({ metadata }) => metadata[boundKey(prefix)] === BOUND) ??
+  return sandboxes.find(({ id }) => id === recorded) ??
+    sandboxes.find(({ metadata }) => metadata[boundKey(prefix)] === BOUND) ??
     sandboxes.find((sandbox) => given.get(nameOf(sandbox, prefix)) === sandbox.id) ??
     sandboxes.find(({ state }) => state !== "Stopping") ?? sandboxes[0];
 }

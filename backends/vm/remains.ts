@@ -3,7 +3,7 @@ import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Sandbox } from "./sandboxes.ts";
-import { executorOf, remains } from "./status.ts";
+import { executorOf, nameOf, remains } from "./status.ts";
 
 /**
  * Executors of which the server keeps nothing: those that failed while they started, and those whose
@@ -11,10 +11,14 @@ import { executorOf, remains } from "./status.ts";
  * they are simply gone.
  */
 export interface Remains {
-  /** A sandbox that is there now. */
+  /** A sandbox that is there now: what was left of an earlier one of its name is told no more. */
   see(sandbox: Sandbox): void;
-  /** Everything that is there now. */
-  seeAll(sandboxes: readonly Sandbox[]): void;
+  /** The one of that name that was seen last, and has not vanished since. */
+  last(name: ExecutorName): Sandbox | undefined;
+  /** Those of ours that were seen, and are not among these. */
+  missing(sandboxes: readonly Sandbox[]): readonly Sandbox[];
+  /** The one that was seen last is surely gone. */
+  vanished(name: ExecutorName): void;
   /** One that came to nothing. */
   add(executor: Executor): void;
   /** What is left of an executor that is not there; undefined when there is nothing to tell. */
@@ -50,12 +54,6 @@ export function createRemains(options: {
     }
   };
 
-  const see = (sandbox: Sandbox) => {
-    const { name } = executorOf(sandbox, prefix);
-    if (sandbox.metadata[key] === instance) known.set(name, sandbox);
-  };
-
-  /** It was there and is not now. */
   const vanished = (name: ExecutorName) => {
     const sandbox = known.get(name);
     known.delete(name);
@@ -75,15 +73,21 @@ export function createRemains(options: {
   };
 
   return {
-    see,
-    seeAll(sandboxes) {
-      const names = new Set(sandboxes.map((sandbox) => executorOf(sandbox, prefix).name));
-      for (const name of [...known.keys()]) if (!names.has(name)) vanished(name);
-      sandboxes.forEach(see);
+    see(sandbox) {
+      if (sandbox.metadata[key] !== instance) return;
+      const name = nameOf(sandbox, prefix);
+      known.set(name, sandbox);
+      // One that still goes away after its start has failed says less than that failure.
+      if (sandbox.state !== "Stopping") left.delete(name);
     },
+    last: (name) => known.get(name),
+    missing(sandboxes) {
+      const ids = new Set(sandboxes.map(({ id }) => id));
+      return [...known.values()].filter(({ id }) => !ids.has(id));
+    },
+    vanished,
     add,
     of(name) {
-      vanished(name);
       prune();
       return left.get(name)?.executor;
     },

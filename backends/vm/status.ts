@@ -58,6 +58,7 @@ export function executorOf(sandbox: Sandbox, prefix: string): Executor {
     key.startsWith(`${prefix}/`) && !isChunkKey(key, prefix) && key !== boundKey(prefix)
   );
   const starting = STARTING.has(state);
+  const words = oneLine([state, sandbox.message].filter((part) => part !== "").join(": "));
   return {
     name: nameOf(sandbox, prefix),
     uid: sandbox.id,
@@ -79,6 +80,8 @@ export function executorOf(sandbox: Sandbox, prefix: string): Executor {
       ? { code: "unreadable", detail: decoded.detail }
       : starting
       ? waitingOf(sandbox)
+      : PAUSED.has(state)
+      ? { code: "executor_starting", detail: `${words}: resume the sandbox, or release the job` }
       : null,
   };
 }
@@ -130,3 +133,5 @@ function waitingOf({ state, reason, message }: Sandbox): Executor["waiting"] {
 }
 
 const STARTING = new Set(["", "Pending", "Allocated", "Unknown"]);
+/** By somebody else: the controller pauses nothing. */
+const PAUSED = new Set(["Pausing", "Paused", "Resuming"]);

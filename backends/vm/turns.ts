@@ -1,8 +1,9 @@
 import type { Call } from "../../controller/backend.ts";
+import { abortable } from "../../lib/abortable.ts";
 
 /**
- * One call at a time for each key. The server merges metadata without a lock: of two PATCHes at one
- * time one may undo the other (measured on 1.1.1).
+ * One piece of work at a time for each key. The server merges metadata without a lock: of two PATCHes
+ * at one time one may undo the other (measured on 1.1.1).
  */
 export interface Turns {
   /** Runs `work` after those before it; rejects with the signal's reason when that aborts first. */
@@ -11,22 +12,22 @@ export interface Turns {
 
 /** Makes {@link Turns}. */
 export function createTurns(): Turns {
-  const last = new Map<string, Promise<unknown>>();
+  const last = new Map<string, Promise<void>>();
   return {
     async take(key, { signal }, work) {
-      const before = last.get(key);
-      const run = async () => {
-        await before;
-        signal.throwIfAborted();
-        return await work();
-      };
-      const mine = run();
-      const settled = mine.then(() => {}, () => {});
+      const before = last.get(key) ?? Promise.resolve();
+      const done = Promise.withResolvers<void>();
+      // Who leaves while he waits leaves nobody past those before him.
+      const settled = before.then(() => done.promise);
       last.set(key, settled);
       try {
-        return await mine;
+        await abortable(before, signal);
+        return await work();
       } finally {
-        if (last.get(key) === settled) last.delete(key);
+        done.resolve();
+        settled.then(() => {
+          if (last.get(key) === settled) last.delete(key);
+        });
       }
     },
   };

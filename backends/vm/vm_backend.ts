@@ -6,7 +6,7 @@ import {
   type ExecutorChange,
   type ExecutorSpec,
 } from "../../controller/backend.ts";
-import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
+import type { ExecutorName, Instance, TaskId } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -14,12 +14,13 @@ import { randomHex } from "../../lib/random_hex.ts";
 import { decodeAnnotations, encodeAnnotations } from "./annotations.ts";
 import { createPace } from "./create_pace.ts";
 import { createCreating } from "./creating.ts";
-import { groupsOf, keptOf, spareOf } from "./duplicates.ts";
+import { spareOf } from "./duplicates.ts";
 import { EXECUTOR_ENTRYPOINT } from "./entrypoint.ts";
 import { toBackendError, toReadError } from "./errors.ts";
 import { createRemains } from "./remains.ts";
 import type { NewSandbox, Sandbox, Sandboxes } from "./sandboxes.ts";
-import { BOUND, boundKey, executorOf, nameOf, selectorOf } from "./status.ts";
+import { createSightings } from "./sightings.ts";
+import { BOUND, boundKey, executorOf } from "./status.ts";
 import { createTurns } from "./turns.ts";
 import { pollSandboxes } from "./watch.ts";
 
@@ -39,6 +40,10 @@ export interface VmBackendOptions {
   readonly logger: Logger;
   /** Throws when this process may not act any more; asked before what follows on a read. */
   guard(): void;
+  /**
+   * UID of the executor that the record of a task names; null when there is none, or it names none. Asked where several sandboxes are of one name. Absent: nobody keeps records.
+   */
+  recordedUid?(task: TaskId, call: Call): Promise<string | null>;
   /** How often {@link Backend.watch} lists; default 5 s. */
   readonly pollMs?: number;
   /** Bound of creates at the pool; default 2. */
@@ -66,7 +71,6 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   const { api, clock, prefix, guard } = options;
   const logger = options.logger.child({ backend: "vm" });
   const { labels, annotations } = metadataKeys(prefix);
-  const all = { [labels.backend]: "vm" };
   const remains = createRemains(options);
   const pace = createPace({
     pool: options.pool,
@@ -76,17 +80,19 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   });
   /** Which sandbox a create has given out, for as long as it is there. */
   const given = new Map<ExecutorName, string>();
-  const patches = createTurns();
+  /** Of one name: what is decided about several sandboxes holds until it is done. */
+  const turns = createTurns();
 
+  const sightings = createSightings({
+    ...options,
+    logger,
+    remains,
+    given,
+    turns,
+    recordedUid: async (task, call) => await options.recordedUid?.(task, call) ?? null,
+  });
+  const { lookUp } = sightings;
   const seen = (sandbox: Sandbox) => executorOf(sandbox, prefix);
-  const kept = (sandboxes: readonly Sandbox[]) => keptOf(sandboxes, { prefix, given });
-
-  const lookUp = async (name: ExecutorName, call: Call): Promise<readonly Sandbox[]> => {
-    const selector = selectorOf(name, prefix);
-    if (selector !== undefined) return await api.list(selector, call);
-    const found = await api.get(name, call);
-    return found === undefined || nameOf(found, prefix) !== name ? [] : [found];
-  };
 
   const creating = createCreating({
     api,
@@ -102,40 +108,15 @@ export function createVmBackend(options: VmBackendOptions): Backend {
     attempt(run, signal, (error) => toReadError(action, error));
 
   const find = async (name: ExecutorName, call: Call): Promise<Executor | undefined> => {
-    let found = kept(await lookUp(name, call));
+    let found = await sightings.find(name, call);
     // A create that nobody waits for any more may be about to show.
     if (found === undefined && await creating.settled(name, call)) {
-      found = kept(await lookUp(name, call));
+      found = await sightings.find(name, call);
     }
     if (found === undefined) return remains.of(name);
     remains.see(found);
-    return seen(found);
-  };
-
-  const listAll = async (call: Call): Promise<Listing> => {
-    const before = [...given];
-    const sandboxes = await api.list(all, call);
-    const ids = new Set(sandboxes.map(({ id }) => id));
-    for (const [name, id] of before) if (!ids.has(id)) given.delete(name);
-    const groups = groupsOf(sandboxes, prefix);
-    const best = groups.flatMap((group) => kept(group) ?? []);
-    remains.seeAll(best);
-    const there = best.map(seen);
-    const names = new Set(there.map(({ name }) => name));
-    const gone = remains.all().filter(({ name }) => !names.has(name));
-    return { groups, executors: [...there, ...gone] };
-  };
-
-  /** Of those that one assignment has too many of, by a create whose answer was lost. */
-  const sweep = async ({ groups }: Listing, call: Call) => {
-    for (const group of groups) {
-      const best = kept(group);
-      for (const { id } of best === undefined ? [] : spareOf(group, best, prefix)) {
-        guard();
-        logger.warn("a second sandbox of one assignment is deleted", { executor: id });
-        await api.delete(id, call);
-      }
-    }
+    // Of one that goes away after its start has failed, that failure is told.
+    return found.state === "Stopping" ? remains.of(name) ?? seen(found) : seen(found);
   };
 
   return {
@@ -163,10 +144,9 @@ export function createVmBackend(options: VmBackendOptions): Backend {
     },
     bindIdentity({ name, uid }, assignment, call) {
       const action = `Bind the identity of executor "${name}"`;
-      return read(action, call, async () => {
-        const group = await lookUp(name, call);
-        const sandbox = group.find(({ id }) => id === uid);
-        if (sandbox === undefined || sandbox.state === "Stopping" || kept(group)?.id !== uid) {
+      const bind = async () => {
+        const sandbox = await sightings.find(name, call);
+        if (sandbox === undefined || sandbox.id !== uid || sandbox.state === "Stopping") {
           throw new BackendError("conflict", `${action}: it is gone, or being deleted`);
         }
         const decoded = decodeAnnotations(sandbox.metadata, prefix);
@@ -180,33 +160,37 @@ export function createVmBackend(options: VmBackendOptions): Backend {
         if (sandbox.metadata[boundKey(prefix)] === BOUND) return;
         guard();
         const bound = { [boundKey(prefix)]: BOUND };
-        if (await patches.take(uid, call, () => api.patch(uid, bound, call))) return;
+        if (await api.patch(uid, bound, call)) return;
         throw new BackendError("conflict", `${action}: it is gone`);
-      });
+      };
+      return read(action, call, () => turns.take(name, call, bind));
     },
     markTerminal({ name, uid }, call) {
       return read(`Mark executor "${name}"`, call, async () => {
         const marked = { [labels.terminal]: "true" };
-        await patches.take(uid, call, () => api.patch(uid, marked, call));
+        await turns.take(name, call, () => api.patch(uid, marked, call));
       });
     },
     list: (call) =>
       read("List executors", call, async () => {
-        const listing = await listAll(call);
-        await sweep(listing, call);
-        return listing.executors;
+        const sighted = await sightings.list(call);
+        await sightings.sweep(sighted, call);
+        return sighted.executors;
       }),
     watch: ({ signal }): AsyncIterable<ExecutorChange> =>
       pollSandboxes({
         list: () =>
-          read("Watch executors", { signal }, async () => (await listAll({ signal })).executors),
-        find: (name) => read(`Find executor "${name}"`, { signal }, () => find(name, { signal })),
+          read("Watch executors", { signal }, async () =>
+            (await sightings.list({ signal })).executors),
+        find: (name) =>
+          read(`Find executor "${name}"`, { signal }, () =>
+            find(name, { signal })),
         pollMs: options.pollMs ?? 5_000,
         clock,
         logger,
       }, signal),
     delete({ name, uid }, call) {
-      return read(`Delete executor "${name}"`, call, async () => {
+      const remove = async () => {
         const group = await lookUp(name, call);
         const own = group.find(({ id }) => id === uid);
         // Its duplicates first: once it is gone nobody could tell them from others.
@@ -215,10 +199,12 @@ export function createVmBackend(options: VmBackendOptions): Backend {
           await api.delete(id, call);
         }
         guard();
-        if (own !== undefined && await api.delete(uid, call)) pace.freed();
+        // Also one that the list lacks, which comes from a cache.
+        if (await api.delete(uid, call)) pace.freed();
         remains.forget({ name, uid });
         if (given.get(name) === uid) given.delete(name);
-      });
+      };
+      return read(`Delete executor "${name}"`, call, () => turns.take(name, call, remove));
     },
   };
 
@@ -234,12 +220,6 @@ export function createVmBackend(options: VmBackendOptions): Backend {
       timeoutMs: options.timeoutMs,
     };
   }
-}
-
-interface Listing {
-  readonly executors: Executor[];
-  /** Sandboxes by their executor. */
-  readonly groups: readonly Sandbox[][];
 }
 
 /** Runs one call of the port: what it throws is the signal's reason, or what `judge` makes of it. */

@@ -21,11 +21,29 @@ export async function* pollSandboxes(
   const { clock, logger, pollMs } = deps;
   const known = new Map<ExecutorName, string>();
   let failing = false;
+  const differs = (name: ExecutorName, executor: Executor | null) =>
+    executor === null || known.get(name) !== fingerprint(executor);
+  const note = ({ name, executor }: ExecutorChange) => {
+    if (executor === null) known.delete(name);
+    else known.set(name, fingerprint(executor));
+  };
+
   while (!signal.aborted) {
     try {
-      for (const change of await changes(known, deps)) {
-        if (change.executor === null) known.delete(change.name);
-        else known.set(change.name, fingerprint(change.executor));
+      const executors = await deps.list();
+      const names = new Set(executors.map(({ name }) => name));
+      const missing = [...known.keys()].filter((name) => !names.has(name));
+      // What is there comes first: it waits for nobody who cannot be looked at.
+      for (const executor of executors) {
+        const change = { name: executor.name, executor };
+        if (!differs(change.name, executor)) continue;
+        note(change);
+        yield change;
+      }
+      for (const name of missing) {
+        const change = { name, executor: await deps.find(name) ?? null };
+        if (!differs(name, change.executor)) continue;
+        note(change);
         yield change;
       }
       failing = false;
@@ -36,25 +54,6 @@ export async function* pollSandboxes(
     }
     await clock.sleep(pollMs, signal).catch(() => {});
   }
-}
-
-async function changes(
-  known: ReadonlyMap<ExecutorName, string>,
-  { list, find }: Pick<Parameters<typeof pollSandboxes>[0], "list" | "find">,
-): Promise<ExecutorChange[]> {
-  const executors = await list();
-  const found: ExecutorChange[] = executors
-    .filter((executor) => known.get(executor.name) !== fingerprint(executor))
-    .map((executor) => ({ name: executor.name, executor }));
-  const names = new Set(executors.map(({ name }) => name));
-  for (const name of known.keys()) {
-    if (names.has(name)) continue;
-    const executor = await find(name) ?? null;
-    if (executor === null || known.get(name) !== fingerprint(executor)) {
-      found.push({ name, executor });
-    }
-  }
-  return found;
 }
 
 function fingerprint({ uid, phase, terminal, ended, waiting }: Executor): string {
