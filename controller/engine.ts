@@ -311,7 +311,9 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     if (identified.kind !== "ours") return false;
     if (executor.terminal && executor.ended !== null) return true;
     const entry = ledger.get(identified.info.id);
-    return entry?.state.kind === "cleaned" && await workerOf(name).isOurs(entry, executor);
+    if (entry?.state.kind !== "cleaned") return false;
+    const worker = workerOf(name);
+    return await worker.isOurs(entry, executor) || await worker.isSpare(entry, executor);
   }
 
   const forever = <T>(what: string, signal: AbortSignal, operation: () => Promise<T>) =>

@@ -144,9 +144,13 @@ export function createLifecycle(deps: {
   const usurped = async (entry: Entry, executor: Executor, signal: AbortSignal) => {
     const now = await backend.find(executor.name, { signal });
     if (now?.uid !== executor.uid || await worker.isOurs(entry, now)) return;
-    // Without a record nothing can be proven, and it may well be ours.
-    const ownership = entry.record === null ? "unknown" : "foreign";
-    strangers.show({ executor: now, ownership, why: `stands in the way of ${entry.info.id}` });
+    if (await worker.isSpare(entry, now)) {
+      await backend.delete(now, { signal });
+    } else {
+      // Without a record nothing can be proven, and it may well be ours.
+      const ownership = entry.record === null ? "unknown" : "foreign";
+      strangers.show({ executor: now, ownership, why: `stands in the way of ${entry.info.id}` });
+    }
     if (entry.executor !== null) gone(entry);
   };
 

@@ -8,6 +8,7 @@ import type { ExecutorName } from "./model/ids.ts";
 import type { ReasonCode } from "./model/reason.ts";
 import type { JournalEvent } from "./model/state.ts";
 import type { RecordWriter } from "./record_writer.ts";
+import { isSpare } from "./spare.ts";
 
 /** Labels, annotations and signature of executors; who may call an object ours. */
 export interface Ownership {
@@ -49,6 +50,8 @@ export interface Worker {
   accept(entry: Entry, seen: (executor: Executor) => void, signal: AbortSignal): Promise<Outcome>;
   /** True if this object is the assignment's executor: by its UID, or by its signature before one is known. */
   isOurs(entry: Entry, executor: Executor): Promise<boolean>;
+  /** True if it is a second one of the assignment, to be deleted. */
+  isSpare(entry: Entry, executor: Executor): Promise<boolean>;
   /** Deletes the executor of an assignment if it is there and ours; `leaving` while it still is. */
   remove(entry: Entry, signal: AbortSignal): Promise<"gone" | "leaving">;
   /** Whether the executor is still there, without another deletion: one question. */
@@ -149,7 +152,11 @@ export function createWorker(deps: {
   ): Promise<Outcome> => {
     entry.mayExist = false;
     journal(entry, "executor_absent", null);
-    if (entry.record?.value.uid != null) {
+    const uid = entry.record?.value.uid ?? null;
+    if (uid !== null) {
+      deps.guard();
+      // What a backend has only missed must not turn up again beside its successor.
+      await backend.delete({ name, uid }, { signal });
       return await failed(entry, entry.ending ?? VANISHED, signal);
     }
     await deps.confirm(entry);
@@ -176,6 +183,11 @@ export function createWorker(deps: {
     const found = await backend.find(name, { signal });
     if (found === undefined) return await absent(entry, name, seen, signal);
     if (!await isOurs(entry, found)) {
+      if (await isSpare(entry, found, ownership)) {
+        deps.guard();
+        await backend.delete(found, { signal });
+        return { kind: "not_ready", code: "executor_starting", detail: SPARE };
+      }
       return {
         kind: "backend_failed",
         code: "backend_unavailable",
@@ -196,6 +208,7 @@ export function createWorker(deps: {
     backend,
     nameOf: deps.nameOf,
     isOurs,
+    isSpare: (entry, executor) => isSpare(entry, executor, ownership),
     async accept(entry, seen, signal) {
       try {
         return await accept(entry, seen, signal);
@@ -227,6 +240,7 @@ export function createWorker(deps: {
   };
 }
 
+const SPARE = "a second executor of this job, made by a create without an answer, is being deleted";
 const VANISHED: Ended = {
   code: "executor_failed",
   detail: "the executor vanished before it asked for its job",
