@@ -4,10 +4,13 @@
  * `N passed, N failed, N skipped`.
  *
  * `--only=NAME[,NAME]` takes parts of it; `--list` names them. The part `rounds` plays `--rounds=300` of
- * `--seed=4242`.
+ * `--seed=4242`. The part `apart` lets microVMs, then Pods hang for `--hang-seconds=300` each; `--hung=vm`
+ * and `--hung=pod` take one of them.
  */
 import { parseArgs } from "node:util";
+import { BACKENDS } from "../../controller/model/ids.ts";
 import { createReport } from "../e2e/report.ts";
+import { type ApartPlan, checkApart } from "./apart.ts";
 import { checkChain } from "./chain.ts";
 import { checkRecovery } from "./recovery.ts";
 import { checkSamples } from "./samples.ts";
@@ -16,7 +19,7 @@ import { checkContract, checkRounds } from "./suites.ts";
 import { stopSignal } from "../support/stop_signal.ts";
 
 /** Those that start their servers themselves. */
-const ALONE: readonly string[] = ["contract", "rounds"];
+const ALONE: readonly string[] = ["contract", "rounds", "apart"];
 /** The others, in the order in which they are played; each may be played alone. */
 const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   chain: checkChain,
@@ -37,6 +40,8 @@ export async function main(
       list: { type: "boolean" },
       rounds: { type: "string", default: "300" },
       seed: { type: "string", default: "4242" },
+      "hang-seconds": { type: "string", default: "300" },
+      hung: { type: "string" },
     },
   });
   if (values.list) {
@@ -47,6 +52,11 @@ export async function main(
   const unknown = wanted.filter((name) => !NAMES.includes(name));
   if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
   const plan = { rounds: number(values.rounds), seed: number(values.seed) };
+  const apart: ApartPlan = {
+    hangMs: number(values["hang-seconds"]) * 1000,
+    hung: BACKENDS.toReversed().filter((name) => values.hung === undefined || name === values.hung),
+  };
+  if (apart.hung.length === 0) throw new TypeError(`Hang "${values.hung}": it is no backend`);
   const signal = stopSignal();
   const report = createReport(print);
   const started = performance.now();
@@ -54,6 +64,9 @@ export async function main(
     const alone = { report, signal };
     if (wanted.includes("contract")) await checkContract(alone);
     if (wanted.includes("rounds")) await checkRounds(alone, plan);
+    if (wanted.includes("apart")) {
+      await report.attempt('part "apart"', () => checkApart(alone, apart));
+    }
     const parts = wanted.filter((name) => !ALONE.includes(name));
     if (parts.length === 0) return;
     if (Deno.uid() !== 0) throw new Error("Run the tests of microVMs as root: they make cgroups");

@@ -46,7 +46,11 @@ type Known = { -readonly [Key in keyof Guest]: Guest[Key] } & {
  */
 export function startPlatform(
   stage: Stage,
-  { leave = new Set() }: { readonly leave?: ReadonlySet<string> } = {},
+  { leave = new Set(), agent = stage.workloadApi }: {
+    readonly leave?: ReadonlySet<string>;
+    /** Folder with the socket of the guests' agent, where that is not the controller's. */
+    readonly agent?: string;
+  } = {},
 ): Platform {
   const { peers, image, workloadApi } = stage;
   const { spire } = peers;
@@ -79,7 +83,7 @@ export function startPlatform(
       workingDirectory: image.config.workingDirectory,
       ...{ userId: USER, groupId: USER },
       mounts: [
-        { source: workloadApi, target: workloadApi, readOnly: true },
+        { source: agent, target: workloadApi, readOnly: true },
         { source: bootstrap, target: "/opt/opensandbox", readOnly: true },
       ],
       ...{ readOnlyRoot: false, noNewPrivileges: false, noCapabilities: false },
