@@ -59,7 +59,10 @@ export function createRemains(options: {
     known.delete(name);
     if (sandbox?.expiresAt == null || clock.now() < sandbox.expiresAt - TOLERANCE_MS) return;
     const seconds = Math.round(options.timeoutMs / 1000);
-    add(remains(executorOf(sandbox, prefix), {
+    const executor = executorOf(sandbox, prefix);
+    // How its program had ended says more than that its sandbox is gone by now.
+    if (executor.ended !== null) return add(executor);
+    add(remains(executor, {
       phase: "Expired",
       code: "executor_lost",
       detail: `the lifetime of its sandbox is over (VM_TIMEOUT_SECONDS: ${seconds} s)`,

@@ -348,6 +348,22 @@ Deno.test("one whose lifetime is over says so; one that somebody deleted is gone
   assert.deepEqual(await backend.list(call), []);
 });
 
+Deno.test("one that had ended before its lifetime was over says how it had ended", async () => {
+  const clock = createFakeClock();
+  await using world = setup({ clock });
+  const { backend, server } = world;
+  const expiresAt = new Date(clock.now() + 60_000).toISOString();
+  const status = { state: "Failed", reason: "TASK_FAILED", message: "" };
+  const { id } = server.plant({ metadata: metadataOf(signed("1")), expiresAt, status });
+  await backend.list(call);
+  await clock.advance(60_000);
+  server.sandboxes.delete(id);
+  const [left] = await backend.list(call);
+  assert.equal(left?.uid, id);
+  assert.equal(left?.ended?.code, "executor_failed");
+  assert.match(left?.ended?.detail ?? "", /TASK_FAILED/);
+});
+
 Deno.test("watch() makes one list for all, and none gone by a list that fails or lacks one", async () => {
   const clock = createFakeClock();
   await using world = setup({ clock, pollMs: 5_000 });
