@@ -2,6 +2,7 @@ import { createVmBackend } from "../backends/vm/vm_backend.ts";
 import { createLifecycle } from "../clients/opensandbox/lifecycle.ts";
 import type { Config } from "../controller/config/config.ts";
 import { instanceOf } from "../controller/model/ids.ts";
+import { Secret } from "../lib/secret.ts";
 import type { PartsContext, SandboxParts } from "./parts.ts";
 
 /**
@@ -9,7 +10,7 @@ import type { PartsContext, SandboxParts } from "./parts.ts";
  * for later. Throws a `TypeError` without address or key, which parsing has refused.
  */
 export function openSandboxes(config: Config, context: PartsContext): SandboxParts {
-  const { api: url, apiKey, pool, timeoutMs } = config.vm;
+  const { api: url, apiKey, apiKeyFile, pool, timeoutMs } = config.vm;
   const { endpointSocket } = config.spiffe;
   const { clock, logger, stack, sources } = context;
   if (url === null || apiKey === null || endpointSocket === null) {
@@ -20,7 +21,15 @@ export function openSandboxes(config: Config, context: PartsContext): SandboxPar
   let mayAct = (): void => {
     throw new Error("Make sandboxes: this process does not lead yet");
   };
-  const api = stack.use(createLifecycle({ url, apiKey, clock, before: () => mayAct() }));
+  const api = stack.use(createLifecycle({
+    url,
+    apiKey,
+    ...apiKeyFile === null ? {} : {
+      readKey: async () => new Secret((await Deno.readTextFile(apiKeyFile)).trim()),
+    },
+    clock,
+    before: () => mayAct(),
+  }));
   sources.opensandbox = () => api.status();
   return {
     async vmBackend(gitea, guard, records) {

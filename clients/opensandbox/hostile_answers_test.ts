@@ -156,6 +156,48 @@ Deno.test("a key that no header can carry is refused at once, and not shown", as
   }
 });
 
+Deno.test("a key that was replaced in its file is read again when the old one is refused", async () => {
+  await using server = startFakeOpenSandbox();
+  const old = new Secret("old-planted-key");
+  let inFile = "old-planted-key";
+  let reads = 0;
+  const options = {
+    apiKey: old,
+    readKey() {
+      reads++;
+      return Promise.resolve(new Secret(inFile));
+    },
+  };
+  using api = open(server, options);
+  assert.equal((await failure(api.list({}, call))).code, "unauthorized");
+  assert.deepEqual([reads, server.requests.length], [1, 1]);
+  inFile = "broken\nkey";
+  assert.equal((await failure(api.list({}, call))).code, "unauthorized");
+  inFile = FAKE_KEY;
+  const made = await api.create(NEW, call);
+  assert.equal(server.created.length, 1);
+  assert.deepEqual(server.requests.slice(-2).map(({ key }) => key), ["old-planted-key", FAKE_KEY]);
+  await api.get(made.id, call);
+  assert.equal(reads, 3, "not while it is accepted");
+  const body = { code: "X", message: `not old-planted-key but ${FAKE_KEY}` };
+  answer(server, ["GET", body], { status: 400 });
+  assert.match((await failure(api.list({}, call))).message, /not \[secret\] but \[secret\]/);
+});
+
+Deno.test("a request is not repeated with another key by a process that may not act any more", async () => {
+  await using server = startFakeOpenSandbox();
+  let asked = 0;
+  using api = open(server, {
+    apiKey: new Secret("old"),
+    readKey: () => Promise.resolve(new Secret(FAKE_KEY)),
+    before() {
+      if (asked++ > 0) throw new Error("does not lead");
+    },
+  });
+  await assert.rejects(api.create(NEW, call), /does not lead/);
+  assert.deepEqual(server.created, []);
+});
+
 Deno.test("a key that is a word of the answers takes nothing out of them", async () => {
   await using server = startFakeOpenSandbox();
   using api = open(server, { apiKey: new Secret("vm") });

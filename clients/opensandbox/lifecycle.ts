@@ -39,14 +39,11 @@ const LIST_TIMEOUT_MS = 60_000;
 
 /**
  * Makes {@link Lifecycle}, a client of opensandbox-server (measured on 1.1.1) over one pool of
- * connections; speaks with nobody yet. Throws a `TypeError` without an API key.
+ * connections; speaks with nobody yet. Throws a `TypeError` without an API key that a header can carry.
  */
 export function createLifecycle(options: LifecycleOptions): Lifecycle {
   const { createTimeoutMs = CREATE_TIMEOUT_MS, timeoutMs = TIMEOUT_MS } = options;
   const { clock, listTimeoutMs = LIST_TIMEOUT_MS } = options;
-  if (options.apiKey.reveal() === "") {
-    throw new TypeError("Speak with OpenSandbox: the API key is empty: set OPENSANDBOX_API_KEY");
-  }
   const keeper = createHealthKeeper(clock);
   const transport = createTransport({
     ...options,

@@ -9,6 +9,7 @@ import {
   failureOfTransport,
   malformed,
 } from "./answer.ts";
+import { createApiKey } from "./api_key.ts";
 import type { Reading } from "./sandbox.ts";
 
 /** One request at the Lifecycle API. */
@@ -39,6 +40,8 @@ export interface TransportOptions {
   readonly url: string;
   /** `OPENSANDBOX_API_KEY`. Sent to this server's `/v1` and nowhere else, redirects included. */
   readonly apiKey: Secret;
+  /** Reads the key again after it was refused; a request is repeated once with another one. */
+  readonly readKey?: () => Promise<Secret>;
   readonly clock: Clock;
   /** Called right before anything but a GET leaves; what it throws is passed on, and nothing sent. */
   before?(): void;
@@ -54,25 +57,23 @@ const MAX_ANSWER_BYTES = 16 * 2 ** 20;
  * key that no header can carry: the platform's own error would show it.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const { clock, apiKey, onOutcome } = options;
-  if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(apiKey.reveal())) {
-    throw new TypeError(
-      "Speak with OpenSandbox: the API key is no line of printable ASCII characters: " +
-        "set OPENSANDBOX_API_KEY",
-    );
-  }
+  const { clock, onOutcome } = options;
+  const apiKey = createApiKey(options.apiKey, options.readKey);
+  // A server, or a proxy on the way, may quote the request in words. Data stays as it is.
+  const { hide } = apiKey;
   const base = `${options.url.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
   const client = Deno.createHttpClient({ poolMaxIdlePerHost: 8 });
   const closing = new AbortController();
 
   const send = async (
     { method, path, body }: Request<unknown>,
+    key: Secret,
     signal: AbortSignal,
   ): Promise<Answer> => {
     const response = await fetch(base + path, {
       method,
       headers: {
-        "open-sandbox-api-key": apiKey.reveal(),
+        "open-sandbox-api-key": key.reveal(),
         accept: "application/json",
         ...body === undefined ? {} : { "content-type": "application/json" },
       },
@@ -87,14 +88,15 @@ export function createTransport(options: TransportOptions): Transport {
     return { status: response.status, headers: response.headers, text };
   };
 
-  /** A server, or a proxy on the way, may quote the request in words. Data stays as it is. */
-  const hide = (text: string) => text.replaceAll(apiKey.reveal(), "[secret]");
-
-  const tried = async (request: Request<unknown>, signal: AbortSignal): Promise<Answer> => {
+  const tried = async (
+    request: Request<unknown>,
+    key: Secret,
+    signal: AbortSignal,
+  ): Promise<Answer> => {
     using deadline = clock.timeout(request.timeoutMs);
     const stop = AbortSignal.any([signal, closing.signal, deadline.signal]);
     try {
-      return await send(request, stop);
+      return await send(request, key, stop);
     } catch (error) {
       signal.throwIfAborted();
       closing.signal.throwIfAborted();
@@ -105,13 +107,22 @@ export function createTransport(options: TransportOptions): Transport {
     }
   };
 
+  /** A key that is refused may have been replaced since it was read. */
+  const withKey = async (request: Request<unknown>, signal: AbortSignal): Promise<Answer> => {
+    const key = apiKey.current();
+    const answer = await tried(request, key, signal);
+    if (answer.status !== 401 || !await apiKey.renew(key)) return answer;
+    if (request.method !== "GET") options.before?.();
+    return await tried(request, apiKey.current(), signal);
+  };
+
   return {
     async exchange<T>(request: Request<T>, signal: AbortSignal): Promise<T> {
       signal.throwIfAborted();
       closing.signal.throwIfAborted();
       if (request.method !== "GET") options.before?.();
       try {
-        const answer = await tried(request, signal);
+        const answer = await withKey(request, signal);
         const { status } = answer;
         const now = clock.now();
         const fine = (status >= 200 && status < 300) || request.also?.includes(status) === true;

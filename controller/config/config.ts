@@ -105,6 +105,8 @@ export interface Config {
   readonly vm: {
     readonly api: string | null;
     readonly apiKey: Secret | null;
+    /** Where the key was read and may be read again; null when it was given as it is. */
+    readonly apiKeyFile: string | null;
     readonly pool: string;
     readonly timeoutMs: number;
   };

@@ -1,7 +1,7 @@
 import type { BackendName } from "../model/ids.ts";
 import type { Config } from "./config.ts";
 import type { Basics } from "./basics.ts";
-import { readableFile } from "./parse_servers.ts";
+import { HEADER_SECRET, readableFile } from "./parse_servers.ts";
 import type { Reader } from "./reader.ts";
 import {
   baseUrl,
@@ -85,7 +85,8 @@ export function vmOf(reader: Reader, { components, executors }: Basics): Config[
   require(reader, needed, "OPENSANDBOX_API_KEY", "the server's API key", "vm-worker");
   return {
     api: reader.optional("OPENSANDBOX_API", api),
-    apiKey: reader.secret("OPENSANDBOX_API_KEY"),
+    apiKey: reader.secret("OPENSANDBOX_API_KEY", HEADER_SECRET),
+    apiKeyFile: reader.secretFile("OPENSANDBOX_API_KEY"),
     pool: reader.value("OPENSANDBOX_POOL", "ci-vm", { allowed: "a pool name", parse: dnsLabel }),
     timeoutMs: 1000 * reader.value("VM_TIMEOUT_SECONDS", "14400", {
       allowed: "a whole number of seconds, 60 or more",

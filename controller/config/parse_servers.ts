@@ -1,7 +1,10 @@
 import type { Config } from "./config.ts";
 import type { Basics } from "./basics.ts";
 import type { Reader } from "./reader.ts";
-import { baseUrl, integer, matching, natsServers } from "./values.ts";
+import { baseUrl, headerValue, integer, matching, natsServers } from "./values.ts";
+
+/** A secret that is sent in a header. */
+export const HEADER_SECRET = { allowed: "one line of printable ASCII", parse: headerValue };
 
 /** Gitea and our permanent registration there. */
 export function giteaOf(reader: Reader, basics: Basics): Config["gitea"] {
@@ -17,7 +20,7 @@ export function giteaOf(reader: Reader, basics: Basics): Config["gitea"] {
   return {
     url,
     registration,
-    apiToken: reader.secret("GITEA_API_TOKEN"),
+    apiToken: reader.secret("GITEA_API_TOKEN", HEADER_SECRET),
     zombieTimeoutMs: 1000 * reader.value("GITEA_ZOMBIE_TIMEOUT", "600", {
       allowed: "a whole number of seconds, 10 or more",
       parse: integer(10, 7 * 24 * 3600),
@@ -33,7 +36,7 @@ function registrationOf(reader: Reader, { profile }: Basics): Config["gitea"]["r
     allowed: "the UUID of the registration",
     parse: matching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i),
   });
-  const token = reader.secret("GITEA_RUNNER_TOKEN");
+  const token = reader.secret("GITEA_RUNNER_TOKEN", HEADER_SECRET);
   const names = ["GITEA_RUNNER_UUID", "GITEA_RUNNER_TOKEN"] as const;
   const missing = names.filter((name) => !reader.given(name));
   const allowed = "the permanent registration, which `deno task register` makes";

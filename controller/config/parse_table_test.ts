@@ -58,12 +58,12 @@ const TABLE: readonly {
   {
     name: "GITEA_RUNNER_TOKEN",
     env: { GITEA_URL: "http://localhost", GITEA_RUNNER_UUID: UUID },
-    refused: [" "],
+    refused: [" ", "t\nx: y", "t\u0000", "\u00e9"],
     accepted: [["t", (c) => c.gitea.registration?.token.reveal(), "t"]],
   },
   {
     name: "GITEA_API_TOKEN",
-    refused: [],
+    refused: ["a\r\nb"],
     accepted: [["a", (c) => c.gitea.apiToken?.reveal(), "a"]],
   },
   {
@@ -258,8 +258,11 @@ const TABLE: readonly {
   },
   {
     name: "OPENSANDBOX_API_KEY",
-    refused: [],
-    accepted: [["k", (c) => c.vm.apiKey?.reveal(), "k"]],
+    refused: ["k\nl", "k\u0007"],
+    accepted: [
+      ["k", (c) => c.vm.apiKey?.reveal(), "k"],
+      ["k l", (c) => c.vm.apiKey?.reveal(), "k l"],
+    ],
   },
   { name: "OPENSANDBOX_POOL", refused: ["A B"], accepted: [["p", (c) => c.vm.pool, "p"]] },
   {

@@ -61,7 +61,7 @@ Deno.test("parseConfig() supplies everything on this machine when nothing is set
       spireClass: "spire-mgmt-spire",
       spireAgentId: null,
     },
-    vm: { api: null, apiKey: null, pool: "ci-vm", timeoutMs: 14_400_000 },
+    vm: { api: null, apiKey: null, apiKeyFile: null, pool: "ci-vm", timeoutMs: 14_400_000 },
     vmLabel: "vm",
     defaultBackend: null,
     namespace: "gitea-actions",
@@ -219,6 +219,7 @@ Deno.test("parseConfig() reads every secret from its file instead, without the n
   assert.equal(config.nats.user, "u");
   assert.equal(config.nats.password?.reveal(), "p");
   assert.equal(config.vm.apiKey?.reveal(), "s");
+  assert.equal(config.vm.apiKeyFile, "/sandbox");
 });
 
 Deno.test("parseConfig() refuses a secret given twice, an absent file and an empty file", () => {

@@ -26,8 +26,10 @@ export interface Rule<T> {
 export interface Reader {
   /** The value without blanks around it; null when unset or empty. */
   text(name: VariableName): string | null;
-  /** A secret, from the variable or its file. */
-  secret(name: VariableName): Secret | null;
+  /** A secret, from the variable or its file; by rule, if there is one. */
+  secret(name: VariableName, rule?: Rule<string>): Secret | null;
+  /** The file that a secret comes from; null when it comes from the variable, or is not set. */
+  secretFile(name: VariableName): string | null;
   /** A value by rule, or null when unset (or wrong: then there is a fault). */
   optional<T>(name: VariableName, rule: Rule<T>): T | null;
   /** A value by rule; the default, as text, where nothing (or something wrong) was given. */
@@ -113,10 +115,11 @@ export function createReader(
 
   const reader: Reader = {
     text,
-    secret(name) {
-      const value = text(name);
+    secret(name, rule) {
+      const value = rule === undefined ? text(name) : reader.optional(name, rule);
       return value === null ? null : new Secret(value);
     },
+    secretFile: (name) => text(name) === null ? null : raw(`${name}_FILE`),
     optional(name, { allowed, parse, message }) {
       const value = text(name);
       if (value === null) return null;

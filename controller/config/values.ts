@@ -106,6 +106,12 @@ export function words(text: string): readonly string[] | undefined {
   return list.every((word) => /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(word)) ? list : undefined;
 }
 
+/**
+ * What an HTTP header can carry: a line of printable ASCII. For secrets that are sent in one: the
+ * platform's own complaint would show them.
+ */
+export const headerValue = matching(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/);
+
 /** A name of DNS labels. */
 export const dnsName = matching(
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
