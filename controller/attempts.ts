@@ -60,6 +60,7 @@ export function createAttempts(deps: {
         return deps.explain(entry);
       case "executor_failed":
         entry.executor = null;
+        entry.failed = outcome.detail;
         entry.lastLines = outcome.lastLines;
         return happen(entry, outcome);
       case "backend_failed":
@@ -121,7 +122,9 @@ export function createAttempts(deps: {
         }
         // A claim that is being recorded right now counts as in time.
         await entry.claiming?.catch(() => {});
-        if (!phase.aborted) happen(entry, { kind: "claim_timed_out" });
+        if (phase.aborted) return;
+        entry.overdue = true;
+        happen(entry, { kind: "claim_timed_out" });
       });
     },
   };

@@ -34,6 +34,7 @@ import { createRebind } from "./rebind.ts";
 import type { Recorder } from "./recorder.ts";
 import { serveBackend } from "./serve_backend.ts";
 import { createHistory } from "./history.ts";
+import { SILENCE_ALONE_MS, silenceOf } from "./silence.ts";
 import { createStrangers, type Identified, type Stranger, type Strangers } from "./strangers.ts";
 import { createVigil } from "./vigil.ts";
 import { createWaitingRows } from "./waiting_rows.ts";
@@ -210,6 +211,9 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         nonce: deps.nonce,
         write: ledger.write,
         confirm: vigil.confirm,
+        isSilent: (entry) =>
+          silenceOf(entry, { now: clock.monotonic(), facadeSince: deps.facadeSince() }) >=
+            SILENCE_ALONE_MS[backend.name],
         guard: deps.guard,
       }),
     );

@@ -59,6 +59,10 @@ export interface Entry {
   mayExist: boolean;
   /** How the executor ended that is being replaced. */
   ending: Ended | null;
+  /** The executor has not asked for its job within the claim time-out. */
+  overdue: boolean;
+  /** How the executor ended before the claim that was the last one to do so. */
+  failed: string | null;
   /** A deletion of the executor is under way. */
   deleting: boolean;
   /** Wall clock, for people. */
@@ -123,6 +127,8 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
     executor: null,
     mayExist: false,
     ending: null,
+    overdue: false,
+    failed: null,
     deleting: false,
     heartbeatAt: null,
     lastSeen: null,

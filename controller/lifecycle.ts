@@ -8,6 +8,7 @@ import type { Ledger } from "./ledger.ts";
 import type { AssignmentId, BackendName, ExecutorName } from "./model/ids.ts";
 import { isBeforeClaim, type Presence } from "./model/state.ts";
 import type { Recorder } from "./recorder.ts";
+import { SILENCE_ALONE_MS, silenceOf } from "./silence.ts";
 import type { Strangers } from "./strangers.ts";
 import type { Worker } from "./worker.ts";
 
@@ -176,14 +177,13 @@ export function createLifecycle(deps: {
 
   const tick = () => {
     const now = clock.monotonic();
-    const facade = deps.facadeSince();
-    for (const entry of facade === null ? [] : inState("claimed", "running")) {
+    const facadeSince = deps.facadeSince();
+    for (const entry of facadeSince === null ? [] : inState("claimed", "running")) {
       const { state } = entry;
       if (!("presence" in state)) continue;
-      const silentSince = Math.max(facade ?? now, entry.lastSeen ?? 0);
       deps.inquire(entry);
       const limitMs = hasEnded(state.presence) ? times.silenceMs : SILENCE_ALONE_MS[backend.name];
-      if (now - silentSince >= limitMs) lost(entry);
+      if (silenceOf(entry, { now, facadeSince }) >= limitMs) lost(entry);
       const { toldToStop, lastReport } = entry;
       if (toldToStop !== null && now - Math.max(toldToStop, lastReport ?? 0) >= times.deafMs) {
         deaf(entry);
@@ -266,12 +266,6 @@ export function createLifecycle(deps: {
     },
   };
 }
-
-/**
- * Silence that proves a claimed executor lost without its backend's word: a sandbox whose program has
- * ended goes on being called running (SPEC 10).
- */
-const SILENCE_ALONE_MS: Readonly<Record<BackendName, number>> = { pod: Infinity, vm: 180_000 };
 
 /**
  * For so long a terminal executor whose gate has said goodbye may still be called running: of a sandbox

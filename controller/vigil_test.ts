@@ -189,6 +189,20 @@ Deno.test("run() tells each job in its log where it stands, at most once a minut
   assert.equal(log?.rows.length, 3, "nothing new is not said again");
 });
 
+Deno.test("run() tells a job that starts again why its last executor failed, and once", async () => {
+  await using t = setup();
+  const entry = t.put(1, { kind: "admitted" });
+  entry.failed = "its image\u001b[31m is not there";
+  const log = t.gitea.tasks.get(1n);
+  await t.clock.advance(10_000);
+  assert.deepEqual(log?.rows, [
+    'Starting on "pod"; the executor before it failed: its image [31m is not there',
+  ]);
+  entry.reason = { code: "executor_failed", detail: entry.failed, since: 0 };
+  await t.clock.advance(70_000);
+  assert.equal(log?.rows[1], 'Starting on "pod": its image [31m is not there');
+});
+
 Deno.test("run() ends at once although Gitea does not answer", async () => {
   const t = setup();
   t.put(1, { kind: "admitted" });

@@ -80,7 +80,7 @@ export function wordsFor(
     case "admitted":
     case "starting":
     case "ready":
-      return `Starting on "${backend}"${why}`;
+      return `Starting on "${backend}"${why}${failureBefore(entry)}`;
     case "claimed":
     case "running":
     case "settling":
@@ -90,4 +90,11 @@ export function wordsFor(
     default:
       return entry.state satisfies never;
   }
+}
+
+/** Why it starts again, unless that has just been said. */
+function failureBefore({ failed, reason }: Entry): string {
+  return failed === null || failed === reason?.detail
+    ? ""
+    : `; the executor before it failed: ${oneLine(failed)}`;
 }

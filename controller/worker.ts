@@ -70,6 +70,8 @@ export function createWorker(deps: {
   write(entry: JournalEntry): void;
   /** Asks Gitea whether the job is still wanted, unless it has just said so; never throws for its sake. */
   confirm(entry: Entry): Promise<void>;
+  /** Nothing was heard of the executor for so long that it has ended, whatever the backend says. */
+  isSilent(entry: Entry): boolean;
   /** Throws when this process may not act any more; called before each effect. */
   guard(): void;
 }): Worker {
@@ -101,6 +103,7 @@ export function createWorker(deps: {
     const metadata = await ownership.compose(name, entry.info, nonce);
     deps.guard();
     entry.mayExist = true;
+    entry.overdue = false;
     try {
       const executor = await backend.create(
         { name, metadata, environment: deps.launch(entry.info), assignment: entry.info },
@@ -200,7 +203,11 @@ export function createWorker(deps: {
     if (entry.record?.value.uid === null) {
       await writer.change(entry, (r) => ({ ...r, uid: found.uid }), signal);
     }
-    if (found.ended !== null || found.terminating) return await replace(entry, found, signal);
+    // One that waits for its identity is silent, too: it has the whole claim time-out for that.
+    if (entry.overdue && deps.isSilent(entry)) entry.ending ??= SILENT;
+    if (found.ended !== null || found.terminating || entry.ending !== null) {
+      return await replace(entry, found, signal);
+    }
     return await bind(entry, found, signal);
   };
 
@@ -249,6 +256,12 @@ const VANISHED: Ended = {
 const TERMINATED: Ended = {
   code: "executor_failed",
   detail: "the executor was deleted by somebody before it asked for its job",
+  lastLines: [],
+};
+const SILENT: Ended = {
+  code: "executor_failed",
+  detail: "the executor has not asked for its job and has been silent for 3 minutes; its backend " +
+    "does not tell of an end",
   lastLines: [],
 };
 

@@ -75,3 +75,46 @@ Deno.test("engine waits for the backend's word on a Pod whose gate has said good
   await world.cleaned(1, 20_000);
   world.assertClean();
 });
+
+/** A job whose first executor never asks for it, and that its backend calls running. */
+async function unaskedJob(world: World, backend: BackendName): Promise<void> {
+  world.plan = (_, attempt) => ({ fate: attempt === 1 ? "never_claims" : "well" });
+  await world.start();
+  await world.submit(1, { backend });
+  await world.until("the time-out", () => world.events(1).includes("claim_timeout"), 250_000);
+}
+
+const made = (world: World) => world.events(1).filter((event) => event === "executor_created");
+
+Deno.test("engine replaces a microVM that has let its claim time out and says nothing", async () => {
+  await using world = await createWorld({ backends: ["vm"], capacity: 1 });
+  await unaskedJob(world, "vm");
+  await world.until("the failure", () => world.events(1).includes("backend_retry"), 5_000);
+  const { detail } = world.journal.find(({ event }) => event === "backend_retry") ?? {};
+  assert.match(detail ?? "", /not asked for its job and has been silent for 3 minutes/);
+  await world.cleaned(1);
+  assert.equal(made(world).length, 2);
+  assert.equal(world.vm.peak, 1, "at a time");
+  assert.equal(world.gitea.tasks.get(1n)?.result, Result.SUCCESS);
+  world.assertClean();
+});
+
+Deno.test("engine waits on for a microVM that lives, though its claim has timed out", async () => {
+  await using world = await createWorld({ backends: ["vm"], capacity: 1 });
+  world.plan = () => ({ fate: "never_claims" });
+  const { engine } = await world.start();
+  await world.submit(1, { backend: "vm" });
+  for (let minutes = 0; minutes < 20; minutes++) {
+    await world.clock.advance(60_000);
+    engine.events.heartbeat(world.id(1), { gate: "alive", holdsTask: false });
+  }
+  assert.ok(world.events(1).filter((event) => event === "claim_timeout").length >= 4);
+  assert.equal(made(world).length, 1);
+});
+
+Deno.test("engine does not replace a Pod for its silence alone", async () => {
+  await using world = await createWorld({ capacity: 1 });
+  await unaskedJob(world, "pod");
+  await world.clock.advance(600_000);
+  assert.equal(made(world).length, 1);
+});
