@@ -1,10 +1,11 @@
 /**
  * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots [part...]]`,
- * parts `looks`, `pages`, `states`, `stored`, `many`, `real`, `sign-in`. Needs Chromium (`CHROMIUM`, default
- * /usr/bin/chromium). Exit code 1 if anything fails.
+ * parts `looks`, `pages`, `states`, `stored`, `many`, `real`, `fuzz`, `sign-in`. Needs Chromium (`CHROMIUM`,
+ * default /usr/bin/chromium), and Python 3 with pip for `fuzz`. Exit code 1 if anything fails.
  */
 import type { Browser } from "playwright-core";
 import { actions } from "./actions_part.ts";
+import { fuzz } from "./fuzz_part.ts";
 import { inspect, LIGHT, lookAt, LOOKS } from "./looks.ts";
 import { many } from "./many_part.ts";
 import { manyReal } from "./many_real_part.ts";
@@ -45,6 +46,7 @@ if (wants("many")) {
   await manyReal(browser, folder);
 }
 if (wants("real")) await real(browser, folder);
+if (wants("fuzz")) await fuzz();
 if (wants("sign-in")) await signIn(browser, folder);
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
