@@ -185,6 +185,7 @@ export function createVmBackend(options: VmBackendOptions): Backend {
         find: (name) =>
           read(`Find executor "${name}"`, { signal }, () =>
             find(name, { signal })),
+        made: () => given.keys(),
         pollMs: options.pollMs ?? 5_000,
         clock,
         logger,

@@ -403,6 +403,25 @@ Deno.test("watch() makes one list for all, and none gone by a list that fails or
   await watching;
 });
 
+Deno.test("watch() tells of one that was deleted before any list had shown it", async () => {
+  const clock = createFakeClock(0);
+  await using world = setup({ clock, pollMs: 5_000 });
+  const { backend, server } = world;
+  const controller = new AbortController();
+  const seen: ExecutorChange[] = [];
+  const watching = (async () => {
+    for await (const change of backend.watch({ signal: controller.signal })) seen.push(change);
+  })();
+  await eventually(() => server.requests.length === 1 && clock.pending > 0, { what: "a list" });
+  const { name, uid } = await backend.create(signed("1"), call);
+  server.sandboxes.delete(uid);
+  await clock.advance(5_000);
+  await eventually(() => seen.length > 0, { what: "a change" });
+  assert.deepEqual(seen, [{ name, executor: null }]);
+  controller.abort();
+  await watching;
+});
+
 Deno.test("nothing is deleted or written by a process that may not act any more", async () => {
   await using world = setup();
   const made = await world.backend.create(signed("1"), call);

@@ -6,12 +6,15 @@ import type { Logger } from "../../lib/logger.ts";
 /**
  * Changes as seen by listing again and again, one list for all executors; the first reports everything
  * that is there. One that a list lacks is looked at before it is told to be gone, because pages are no
- * picture of one moment. Ends when the signal aborts; a list that fails says nothing about anybody.
+ * picture of one moment; so is one that was made here and that no list has shown. Ends when the signal
+ * aborts; a list that fails says nothing about anybody.
  */
 export async function* pollSandboxes(
   deps: {
     list(): Promise<Executor[]>;
     find(name: ExecutorName): Promise<Executor | undefined>;
+    /** Names of those that were made here and are believed to be there. */
+    made(): Iterable<ExecutorName>;
     readonly pollMs: number;
     readonly clock: Clock;
     readonly logger: Logger;
@@ -30,6 +33,7 @@ export async function* pollSandboxes(
 
   while (!signal.aborted) {
     try {
+      for (const name of deps.made()) if (!known.has(name)) known.set(name, UNSEEN);
       const executors = await deps.list();
       const names = new Set(executors.map(({ name }) => name));
       const missing = [...known.keys()].filter((name) => !names.has(name));
@@ -55,6 +59,9 @@ export async function* pollSandboxes(
     await clock.sleep(pollMs, signal).catch(() => {});
   }
 }
+
+/** Fingerprint of none. */
+const UNSEEN = "";
 
 function fingerprint({ uid, phase, terminal, ended, waiting }: Executor): string {
   return JSON.stringify([uid, phase, terminal, ended === null, waiting?.detail ?? null]);
