@@ -6,6 +6,7 @@ import { createControllerPlace, startController } from "../support/controller_pr
 import { eventually } from "../support/eventually.ts";
 import { createGiteaApi, type GiteaApi } from "../support/gitea_api.ts";
 import { startPeers } from "../support/peers.ts";
+import { hostileBranch } from "./branch_part.ts";
 import { CHINESE, DARK, inspect, LIGHT, SMALL } from "./looks.ts";
 import { check, fail, freePort, openPage, say } from "./support.ts";
 
@@ -71,6 +72,7 @@ export async function signIn(browser: Browser, folder: string): Promise<void> {
   await viewer(suite);
   await nobody(suite);
   await byToken(suite);
+  await hostileBranch({ ...suite, token: ADMIN_TOKEN }, gitea);
   await controller.end("SIGTERM", { ms: 30_000 });
 }
 
