@@ -19,9 +19,23 @@ export interface Creating {
    * sandbox would be made all the same, and {@link Creating.settled} waits for it.
    */
   create(spec: ExecutorSpec, sandbox: NewSandbox, call: Call): Promise<Sandbox | Executor>;
-  /** Waits for a create of that name that its caller has left; false when there is none. */
+  /**
+   * Waits for a create of that name that its caller has left; false when there is none. Rejects with a
+   * {@link BackendError} when it takes longer than others should wait for it.
+   */
   settled(name: ExecutorName, call: Call): Promise<boolean>;
+  /** What is being made under that name has been deleted: the server looks for it in vain for a while. */
+  undone(name: ExecutorName): void;
 }
+
+/** The whole of one request. */
+interface Underway {
+  readonly done: Promise<void>;
+  undone: boolean;
+}
+
+/** A list of all executors waits for this. */
+const SETTLE_MS = 10_000;
 
 /** What {@link createCreating} needs. */
 export interface CreatingDeps {
@@ -43,7 +57,7 @@ export interface CreatingDeps {
  */
 export function createCreating(deps: CreatingDeps): Creating {
   const { api, pace, clock } = deps;
-  const underway = new Map<ExecutorName, Promise<void>>();
+  const underway = new Map<ExecutorName, Underway>();
   const doubts = new Map<ExecutorName, number>();
   const never = new AbortController().signal;
 
@@ -82,7 +96,9 @@ export function createCreating(deps: CreatingDeps): Creating {
         const failure = error instanceof SandboxError
           ? error
           : new SandboxError("unknown_outcome", "given up", { cause: error });
-        attempt.failed(failure);
+        // What was deleted did not start in time: that says nothing about the pool.
+        if (underway.get(spec.name)?.undone) attempt.dropped();
+        else attempt.failed(failure);
         return await afterFailure(action, spec, failure);
       }
     };
@@ -129,7 +145,7 @@ export function createCreating(deps: CreatingDeps): Creating {
       const action = `Make executor "${name}"`;
       if (underway.has(name)) throw new BackendError("conflict", `${action}: it is being made`);
       const { promise, resolve } = Promise.withResolvers<void>();
-      underway.set(name, promise);
+      underway.set(name, { done: promise, undone: false });
       let work: Promise<unknown> = Promise.resolve();
       try {
         await refuseTaken(action, name, call);
@@ -145,9 +161,20 @@ export function createCreating(deps: CreatingDeps): Creating {
     },
     async settled(name, { signal }) {
       const waiting = underway.get(name);
-      if (waiting === undefined) return false;
-      await abortable(waiting, signal);
-      return true;
+      if (waiting === undefined || waiting.undone) return false;
+      using limit = clock.timeout(SETTLE_MS);
+      try {
+        await abortable(waiting.done, AbortSignal.any([signal, limit.signal]));
+        return true;
+      } catch {
+        signal.throwIfAborted();
+        const why = "it is being made, and the server has not answered yet";
+        throw new BackendError("unavailable", `Find executor "${name}": ${why}`);
+      }
+    },
+    undone(name) {
+      const waiting = underway.get(name);
+      if (waiting !== undefined) waiting.undone = true;
     },
   };
 }

@@ -201,7 +201,10 @@ export function createVmBackend(options: VmBackendOptions): Backend {
         }
         guard();
         // Also one that the list lacks, which comes from a cache.
-        if (await api.delete(uid, call)) pace.freed();
+        if (await api.delete(uid, call)) {
+          pace.freed();
+          creating.undone(name);
+        }
         remains.forget({ name, uid });
         if (given.get(name) === uid) given.delete(name);
       };

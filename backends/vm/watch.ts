@@ -2,6 +2,7 @@ import type { Executor, ExecutorChange } from "../../controller/backend.ts";
 import type { ExecutorName } from "../../controller/model/ids.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { SandboxError } from "./sandboxes.ts";
 
 /**
  * Changes as seen by listing again and again, one list for all executors; the first reports everything
@@ -32,6 +33,7 @@ export async function* pollSandboxes(
   };
 
   while (!signal.aborted) {
+    let pauseMs = pollMs;
     try {
       for (const name of deps.made()) if (!known.has(name)) known.set(name, UNSEEN);
       const executors = await deps.list();
@@ -55,13 +57,21 @@ export async function* pollSandboxes(
       if (signal.aborted) return;
       if (!failing) logger.warn("executors cannot be listed", { error });
       failing = true;
+      pauseMs = Math.max(pollMs, Math.min(askedFor(error), LONGEST_PAUSE_MS));
     }
-    await clock.sleep(pollMs, signal).catch(() => {});
+    await clock.sleep(pauseMs, signal).catch(() => {});
   }
 }
 
 /** Fingerprint of none. */
 const UNSEEN = "";
+/** How long the server wants to be left alone, milliseconds. */
+function askedFor(error: unknown): number {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof SandboxError ? cause.retryAfterMs ?? 0 : 0;
+}
+
+const LONGEST_PAUSE_MS = 60_000;
 
 function fingerprint({ uid, phase, terminal, ended, waiting }: Executor): string {
   return JSON.stringify([uid, phase, terminal, ended === null, waiting?.detail ?? null]);

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { BackendError, type ExecutorSpec } from "../../controller/backend.ts";
+import { withSignature } from "../../controller/model/metadata.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
+import { specOf } from "../../tests/contract/backend_suite.ts";
+import { eventually } from "../../tests/support/eventually.ts";
+import { VM_PREFIX, vmBackend } from "../../tests/support/vm_backend_setup.ts";
+import { encodeAnnotations } from "./annotations.ts";
+import { type Sandbox, SandboxError, type Sandboxes } from "./sandboxes.ts";
+
+const call = { signal: new AbortController().signal };
+
+function signed(task: string): ExecutorSpec {
+  const spec = specOf(task, "vm");
+  const metadata = withSignature(spec.metadata, { prefix: VM_PREFIX, signature: "5".repeat(64) });
+  return { ...spec, metadata };
+}
+
+function sandboxOf({ metadata }: ExecutorSpec, id: string): Sandbox {
+  return {
+    id,
+    state: "Pending",
+    reason: "BATCHSANDBOX_PENDING",
+    message: "",
+    metadata: { ...metadata.labels, ...encodeAnnotations(metadata.annotations, VM_PREFIX) },
+    createdAt: 1,
+    expiresAt: null,
+  };
+}
+
+/** A server whose creates are answered when the test says so. */
+function setup() {
+  const clock = createFakeClock();
+  const there = new Map<string, Sandbox>();
+  const creates: PromiseWithResolvers<Sandbox>[] = [];
+  const api: Sandboxes = {
+    list: (metadata) =>
+      Promise.resolve(
+        [...there.values()].filter((sandbox) =>
+          Object.entries(metadata).every(([key, value]) => sandbox.metadata[key] === value)
+        ),
+      ),
+    get: (id) => Promise.resolve(there.get(id)),
+    create() {
+      const create = Promise.withResolvers<Sandbox>();
+      creates.push(create);
+      return create.promise;
+    },
+    patch: (id) => Promise.resolve(there.has(id)),
+    delete: (id) => Promise.resolve(there.delete(id)),
+  };
+  return { clock, there, creates, backend: vmBackend(api, { clock }) };
+}
+
+/** A create that waits at the server, and whose caller has left. */
+async function leave(world: ReturnType<typeof setup>, spec: ExecutorSpec): Promise<void> {
+  const controller = new AbortController();
+  const reason = new Error("cancelled");
+  const making = world.backend.create(spec, controller);
+  await eventually(() => world.creates.length === 1, { what: "the request" });
+  controller.abort(reason);
+  await assert.rejects(making, reason);
+}
+
+async function refusal(attempt: Promise<unknown>): Promise<BackendError> {
+  const error = await attempt.then(() => undefined, (error: unknown) => error);
+  assert.ok(error instanceof BackendError, String(error));
+  return error;
+}
+
+Deno.test("find() waits ten seconds for a create that its caller has left, and does not say none", async () => {
+  const world = setup();
+  await leave(world, signed("1"));
+  const finding = refusal(world.backend.find(signed("1").name, call));
+  await world.clock.advance(10_000);
+  const error = await finding;
+  assert.equal(error.code, "unavailable");
+  assert.match(error.message, /it is being made, and the server has not answered yet/);
+  world.creates[0]?.reject(new SandboxError("start_timeout", "late"));
+});
+
+Deno.test("one that is deleted while it is made keeps nobody waiting, and its pool does not rest", async () => {
+  const world = setup();
+  const { backend, there, creates } = world;
+  const spec = signed("1");
+  await leave(world, spec);
+  there.set("a", sandboxOf(spec, "a"));
+  const found = await backend.find(spec.name, call);
+  assert.equal(found?.uid, "a");
+  await backend.delete({ name: spec.name, uid: "a" }, call);
+  assert.equal(await backend.find(spec.name, call), undefined);
+  // The server has looked for it until its own time limit.
+  creates[0]?.reject(new SandboxError("start_timeout", "POD_READY_TIMEOUT"));
+  await world.clock.advance(1_000);
+  const other = backend.create(signed("2"), call);
+  await eventually(() => creates.length === 2, { what: "another request" });
+  creates[1]?.resolve({ ...sandboxOf(signed("2"), "b"), state: "Running" });
+  assert.equal((await other).uid, "b");
+});
