@@ -41,7 +41,7 @@ export interface Ledger {
   dispatch(id: AssignmentId, event: Event): void;
   /** Adds to the assignment's history and passes it on. */
   write(entry: JournalEntry): void;
-  /** Says why a ready one waits: in its backend's words, if its executor does not run yet. */
+  /** Says why one waits whose executor is made or ready: in its backend's words, if it does not run yet. */
   explain(entry: Entry): void;
   /** Says that something else than the state of an entry has changed. */
   touch(entry: Entry): void;
@@ -169,8 +169,12 @@ export function createLedger(deps: {
       deps.journal.write(item);
     },
     explain(entry) {
-      if (entry.state.kind !== "ready") return;
-      setReason(entry, entry.executor?.waiting ?? AWAITING_CLAIM, clock.now());
+      const { kind } = entry.state;
+      const waiting = entry.executor?.waiting ?? null;
+      // A create may take a minute, and what it makes is there and says why.
+      const isMade = (kind === "admitted" || kind === "starting") && waiting !== null;
+      if (kind !== "ready" && !isMade) return;
+      setReason(entry, waiting ?? AWAITING_CLAIM, clock.now());
       ledger.touch(entry);
     },
     touch(entry) {

@@ -216,7 +216,9 @@ export function createLifecycle(deps: {
       : ending != null
       ? `the executor ended without a result: ${ending.detail}`
       : "presence" in entry.state && !hasEnded(entry.state.presence)
-      ? "the executor has been silent for 3 minutes, and its backend does not tell of an end"
+      ? `the executor has been silent for 3 minutes, and its backend does not tell of an end${
+        entry.executor?.waiting == null ? "" : ` (${entry.executor.waiting.detail})`
+      }`
       : "the executor vanished without a result";
     ledger.dispatch(entry.info.id, { kind: "lost", code: "executor_lost", detail });
   };

@@ -26,6 +26,20 @@ Deno.test("engine gives up a microVM that has been silent for three minutes, and
   world.assertClean();
 });
 
+Deno.test("engine says of a silent microVM that it is paused, if it is", async () => {
+  await using world = await createWorld({ backends: ["vm"] });
+  await silentJob(world, "vm");
+  const executor = world.vm.executors.get(world.executor(1));
+  assert.ok(executor !== undefined);
+  const detail = "Paused: Sandbox is paused: resume the sandbox, or release the job";
+  world.vm.put({ ...executor, phase: "Paused", waiting: { code: "executor_starting", detail } });
+  await world.until("the loss", () => world.events(1).includes("lost"), 200_000);
+  await world.cleaned(1);
+  const rows = world.gitea.tasks.get(1n)?.rows ?? [];
+  assert.match(rows.at(-1) ?? "", /silent for 3 minutes.*\(Paused: Sandbox is paused: resume/);
+  world.assertClean();
+});
+
 Deno.test("engine counts the silence of a microVM from the start of its own facade", async () => {
   await using world = await createWorld({ backends: ["vm"] });
   world.plan = () => ({ fate: "dies_running" });
