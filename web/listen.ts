@@ -3,21 +3,24 @@ import { isLoopback } from "../controller/config/values.ts";
 import { listenHost } from "../lib/every_address.ts";
 import type { Web } from "./server.ts";
 
-/** A server that listens; dispose it to stop, open requests get two seconds to end. */
+/** A server that listens; dispose it to stop: event streams end at once, requests within two seconds. */
 export interface Listener extends AsyncDisposable {
   /** The address in use; the port is the real one when 0 was asked for. */
   readonly address: Listen;
 }
 
-/** Open requests may take this long to end when the server stops. */
+/** Open requests may take this long to end when the server stops; the end of the process ends the rest. */
 const GRACE_MS = 2000;
+
+/** What is listened for; what can be disposed of is disposed of first, so that its event streams end. */
+type App = Pick<Web, "fetch"> & Partial<AsyncDisposable>;
 
 /**
  * Serves the dashboard. Without `signIn` only on loopback: throws
  * `RangeError` for any other address, and what `Deno.serve` throws when the port is taken.
  */
 export function listenWeb(
-  web: Pick<Web, "fetch">,
+  web: App,
   address: Listen,
   { signIn = false }: { readonly signIn?: boolean } = {},
 ): Listener {
@@ -35,12 +38,10 @@ export function listenHealth(health: Pick<Web, "fetch">, address: Listen): Liste
   return listen(health, address);
 }
 
-function listen(app: Pick<Web, "fetch">, address: Listen): Listener {
-  const stop = new AbortController();
+function listen(app: App, address: Listen): Listener {
   const server = Deno.serve({
     hostname: listenHost(address.hostname),
     port: address.port,
-    signal: stop.signal,
     // Leaves event streams alone: they say no-transform.
     automaticCompression: true,
     onListen() {},
@@ -48,13 +49,16 @@ function listen(app: Pick<Web, "fetch">, address: Listen): Listener {
   return {
     address: { hostname: server.addr.hostname, port: server.addr.port },
     async [Symbol.asyncDispose]() {
-      const cut = setTimeout(() => stop.abort(), GRACE_MS);
+      // A tab that is left open has a stream, which would be waited for.
+      await app[Symbol.asyncDispose]?.();
+      const late = Promise.withResolvers<void>();
+      const timer = setTimeout(late.resolve, GRACE_MS);
       try {
-        await server.shutdown();
+        // Not by the signal of `Deno.serve`: once it is shutting down, that throws (Deno 2.9.6).
+        await Promise.race([server.shutdown(), late.promise]);
       } finally {
-        clearTimeout(cut);
+        clearTimeout(timer);
       }
-      await server.finished;
     },
   };
 }
