@@ -1,4 +1,5 @@
 import type { AuditView } from "../controller/views.ts";
+import { isObject } from "../lib/json_object.ts";
 import { inert } from "./inert.ts";
 import { useLang } from "./lang.ts";
 import { type ListData, listHref } from "./list_query.ts";
@@ -134,18 +135,19 @@ export function Target({ target }: { target: string }) {
     : <a class="row-link" href={href}>{target}</a>;
 }
 
-/** A value of the audit: one member plainly, more as JSON. */
+/** A value of the audit, as words. */
 export function Value({ value }: { value: unknown }) {
   const { audit: text } = useLang().dict;
   if (value === null || value === undefined) return <span class="mute">{text.nothing}</span>;
-  return <code>{inert(plain(value), 200)}</code>;
+  return <code>{inert(plain(value, text.nothing), 200)}</code>;
 }
 
-function plain(value: unknown): string {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return typeof value === "string" ? value : JSON.stringify(value);
-  }
-  return Object.entries(value)
-    .map(([name, each]) => `${name}: ${typeof each === "string" ? each : JSON.stringify(each)}`)
-    .join(", ");
+function plain(value: unknown, nothing: string): string {
+  if (value === null) return nothing;
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
+  return Object.entries(value).map(([name, each]) => {
+    const text = plain(each, nothing);
+    return isObject(each) ? `${name} (${text})` : `${name}: ${text}`;
+  }).join(", ");
 }

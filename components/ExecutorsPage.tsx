@@ -92,7 +92,7 @@ export function ExecutorsPage({ data }: { data: ExecutorsData }) {
 function Rows(
   { rows, name, may }: { rows: readonly ExecutorRow[]; name: string; may: boolean },
 ) {
-  const { executors: text, columns } = useLang().dict;
+  const { executors: text, columns, acting } = useLang().dict;
   return (
     <Scroller name={name}>
       <Table
@@ -106,6 +106,7 @@ function Rows(
           ["age", text.age],
           ["heard", text.heartbeat],
           ["why", text.why],
+          ...may ? [["act", acting.title]] as const : [],
         ]}
       >
         {rows.map((row) => (
@@ -122,6 +123,11 @@ function Rows(
 
 function Row({ row, may }: { row: ExecutorRow; may: boolean }) {
   const { executors: text, acting } = useLang().dict;
+  const release = row.assignmentId !== null
+    ? `/assignments/${row.assignmentId}/release`
+    : row.ownership === "foreign"
+    ? null
+    : `/executors/${encodeURIComponent(row.name)}/release`;
   return (
     <tr>
       <td class="head">
@@ -169,26 +175,16 @@ function Row({ row, may }: { row: ExecutorRow; may: boolean }) {
       <td class="why">
         {row.ownership === "ours" ? null : <OwnershipBadge kind={row.ownership} />}
         {row.recovered === null ? null : <Recovered recovered={row.recovered} />}
-        {row.assignmentId === null && row.ownership !== "foreign" && may
-          ? (
-            <a class="small block" href={`/executors/${encodeURIComponent(row.name)}/release`}>
-              {acting.release}
-            </a>
-          )
-          : null}
-        {row.assignmentId === null || !may
-          ? null
-          : (
-            <a class="small block" href={`/assignments/${row.assignmentId}/release`}>
-              {acting.release}
-            </a>
-          )}
         {row.why === null ? null : (
           <span class="evidence">
             <Outside text={row.why} max={300} />
           </span>
         )}
+        {row.ownership === "ours" && row.recovered === null && row.why === null
+          ? <span class="mute">–</span>
+          : null}
       </td>
+      {may ? <td>{release === null ? null : <a href={release}>{acting.release}</a>}</td> : null}
     </tr>
   );
 }

@@ -81,7 +81,7 @@ export function OperationPage({ data }: { data: OperationData }) {
           <Fact name={text.note} wide>
             <Maybe text={operation.note} max={600} />
           </Fact>
-          <Fact name="id" wide>
+          <Fact name="ID" wide>
             <span class="mono wrap">
               <Outside text={operation.id} max={200} />
             </span>

@@ -43,7 +43,7 @@ export function Shell(
         {kind === "local" ? <span>{dict.footer.loopback}</span> : null}
         {stranger ? null : (
           <>
-            <a href="/api/v1/openapi.json">{dict.footer.api}</a>
+            <a href="/api/v1/docs">{dict.footer.api}</a>
             <a href="/api/v1/status">{dict.footer.status}</a>
           </>
         )}

@@ -19,6 +19,7 @@ import drainBackend from "./api/v1/backends/[name]/drain.ts";
 import setLabel from "./api/v1/backends/[name]/label.ts";
 import resumeBackend from "./api/v1/backends/[name]/resume.ts";
 import config from "./api/v1/config.ts";
+import docs from "./api/v1/docs.tsx";
 import events from "./api/v1/events.ts";
 import executors from "./api/v1/executors.ts";
 import releaseExecutor from "./api/v1/executors/[name]/release.ts";
@@ -79,6 +80,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/backends/[name]/label.ts": setLabel,
   "api/v1/backends/[name]/resume.ts": resumeBackend,
   "api/v1/config.ts": config,
+  "api/v1/docs.tsx": docs,
   "api/v1/events.ts": events,
   "api/v1/executors.ts": executors,
   "api/v1/executors/[name]/release.ts": releaseExecutor,

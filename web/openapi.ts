@@ -91,6 +91,7 @@ function describeAction(route: ActionRoute) {
         content: PROBLEM,
       },
       404: { description: "No such target", content: PROBLEM },
+      408: { description: "The body did not come in time", content: PROBLEM },
       409: { description: "It does not fit to how things stand: `current`", content: CONFLICT },
       412: { description: "It has changed since you looked: `current`", content: CONFLICT },
       413: { description: "The body is too long", content: PROBLEM },

@@ -215,4 +215,19 @@ export interface OperatingDict {
     took: string;
     actions: Readonly<Record<string, string>>;
   };
+  /** The page that describes the JSON API; the descriptions themselves are English. */
+  api: {
+    title: string;
+    about: string;
+    document: string;
+    reads: string;
+    actions: string;
+    takes: string;
+    name: string;
+    where: string;
+    type: string;
+    meaning: string;
+    required: string;
+    answers: string;
+  };
 }

@@ -264,4 +264,19 @@ export const enOperating: OperatingDict = {
       "self-test": "Self tests",
     },
   },
+  api: {
+    title: "JSON API",
+    about:
+      "Reads need the role viewer, actions the role operator or admin. Times are RFC 3339 UTC, durations milliseconds; null means unknown. Errors are problem+json.",
+    document: "OpenAPI document",
+    reads: "Reads",
+    actions: "Actions",
+    takes: "what it takes",
+    name: "Name",
+    where: "In",
+    type: "Type",
+    meaning: "Meaning",
+    required: "required",
+    answers: "Answers",
+  },
 };

@@ -253,4 +253,19 @@ export const zhOperating: OperatingDict = {
       "self-test": "自检",
     },
   },
+  api: {
+    title: "JSON API",
+    about:
+      "读取需要 viewer 角色，操作需要 operator 或 admin 角色。时间为 RFC 3339 UTC，时长为毫秒；null 表示未知。错误为 problem+json。各接口的说明为英文。",
+    document: "OpenAPI 文档",
+    reads: "读取",
+    actions: "操作",
+    takes: "参数",
+    name: "名称",
+    where: "位置",
+    type: "类型",
+    meaning: "含义",
+    required: "必填",
+    answers: "响应",
+  },
 };

@@ -43,9 +43,11 @@ export const PAGES = [
   ["release", "/assignments/gitea-task-803/release"],
   ["cancel", "/assignments/gitea-task-812/cancel"],
   ["stranger", "/executors/ci-3fa9c1d27b-771/release"],
+  ["api", "/api/v1/docs", ".operation summary"],
 ] as const satisfies readonly (readonly [string, string, string?])[];
 
-const RESTS = new Set(["release", "cancel", "stranger"]);
+/** Pages that run no script. */
+export const RESTS: ReadonlySet<string> = new Set(["release", "cancel", "stranger", "api"]);
 
 /** All looks: each page in five forms, and further states of some. */
 export const LOOKS: readonly Look[] = [

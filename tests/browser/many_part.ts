@@ -1,5 +1,5 @@
 import type { Browser, Page } from "playwright-core";
-import { inspect, LIGHT, PAGES, PHONE } from "./looks.ts";
+import { inspect, LIGHT, PAGES, PHONE, RESTS } from "./looks.ts";
 import { check, fail, openPage, startSite } from "./support.ts";
 
 /** 10,000 waiting: bounded pages, small scripts, a list that scrolls to its end and drops no row. */
@@ -81,7 +81,7 @@ async function measureScript(url: string, path: string, name: string): Promise<v
     const zipped = new Response(bytes).body?.pipeThrough(new CompressionStream("gzip"));
     size += (await new Response(zipped ?? null).arrayBuffer()).byteLength;
   }
-  if (names.size === 0 && !["release", "cancel", "stranger"].includes(name)) {
+  if (names.size === 0 && !RESTS.has(name)) {
     fail(`${name} has no script`);
   }
   check(`script of ${name}: ${(size / 1024).toFixed(1)} KB gzipped <= 60 KB`, size <= 60 * 1024);
