@@ -20,8 +20,8 @@ export interface Creating {
    */
   create(spec: ExecutorSpec, sandbox: NewSandbox, call: Call): Promise<Sandbox | Executor>;
   /**
-   * Waits for a create of that name that its caller has left; false when there is none. Rejects with a
-   * {@link BackendError} when it takes longer than others should wait for it.
+   * Waits a moment for a create of that name that its caller has left: what it makes may be there
+   * before its answer. False when there is none.
    */
   settled(name: ExecutorName, call: Call): Promise<boolean>;
   /** What is being made under that name has been deleted: the server looks for it in vain for a while. */
@@ -34,8 +34,7 @@ interface Underway {
   undone: boolean;
 }
 
-/** A list of all executors waits for this. */
-const SETTLE_MS = 10_000;
+const MOMENT_MS = 1_000;
 
 /** What {@link createCreating} needs. */
 export interface CreatingDeps {
@@ -162,15 +161,10 @@ export function createCreating(deps: CreatingDeps): Creating {
     async settled(name, { signal }) {
       const waiting = underway.get(name);
       if (waiting === undefined || waiting.undone) return false;
-      using limit = clock.timeout(SETTLE_MS);
-      try {
-        await abortable(waiting.done, AbortSignal.any([signal, limit.signal]));
-        return true;
-      } catch {
-        signal.throwIfAborted();
-        const why = "it is being made, and the server has not answered yet";
-        throw new BackendError("unavailable", `Find executor "${name}": ${why}`);
-      }
+      using moment = clock.timeout(MOMENT_MS);
+      await abortable(waiting.done, AbortSignal.any([signal, moment.signal])).catch(() => {});
+      signal.throwIfAborted();
+      return true;
     },
     undone(name) {
       const waiting = underway.get(name);

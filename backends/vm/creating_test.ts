@@ -72,10 +72,21 @@ Deno.test("find() waits ten seconds for a create that its caller has left, and d
   const world = setup();
   await leave(world, signed("1"));
   const finding = refusal(world.backend.find(signed("1").name, call));
-  await world.clock.advance(10_000);
+  for (let second = 0; second < 10; second++) await world.clock.advance(1_000);
   const error = await finding;
   assert.equal(error.code, "unavailable");
   assert.match(error.message, /it is being made, and the server has not answered yet/);
+  world.creates[0]?.reject(new SandboxError("start_timeout", "late"));
+});
+
+Deno.test("find() shows what a create makes as soon as it is listed", async () => {
+  const world = setup();
+  await leave(world, signed("1"));
+  const finding = world.backend.find(signed("1").name, call);
+  await world.clock.advance(500);
+  world.there.set("a", sandboxOf(signed("1"), "a"));
+  await world.clock.advance(500);
+  assert.equal((await finding)?.uid, "a");
   world.creates[0]?.reject(new SandboxError("start_timeout", "late"));
 });
 

@@ -110,8 +110,11 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   const find = async (name: ExecutorName, call: Call): Promise<Executor | undefined> => {
     let found = await sightings.find(name, call);
     // A create that nobody waits for any more may be about to show.
-    if (found === undefined && await creating.settled(name, call)) {
+    for (let looks = 1; found === undefined && await creating.settled(name, call); looks++) {
       found = await sightings.find(name, call);
+      if (found !== undefined || looks < MAX_LOOKS) continue;
+      const why = "it is being made, and the server has not answered yet";
+      throw new BackendError("unavailable", `Find executor "${name}": ${why}`);
     }
     if (found === undefined) return remains.of(name);
     remains.see(found);
@@ -225,6 +228,9 @@ export function createVmBackend(options: VmBackendOptions): Backend {
     };
   }
 }
+
+/** A second apart: others wait for this. */
+const MAX_LOOKS = 10;
 
 /** Runs one call of the port: what it throws is the signal's reason, or what `judge` makes of it. */
 async function attempt<T>(

@@ -4,13 +4,16 @@
  * `deno test -A tests/contract/backend_vm_real.ts`.
  */
 import assert from "node:assert/strict";
+import { encodeAnnotations } from "../../backends/vm/annotations.ts";
 import { type Sandbox, SandboxError, type Sandboxes } from "../../backends/vm/sandboxes.ts";
 import { selectorOf } from "../../backends/vm/status.ts";
 import { createLifecycle, type Lifecycle } from "../../clients/opensandbox/lifecycle.ts";
 import { BackendError } from "../../controller/backend.ts";
+import { withSignature } from "../../controller/model/metadata.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import { Secret } from "../../lib/secret.ts";
+import { eventually } from "../support/eventually.ts";
 import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
 import { removeMetadata } from "../support/sandbox_metadata.ts";
@@ -204,5 +207,111 @@ Deno.test({
     assert.deepEqual(await ids(specOf("5", "vm").name), []);
     await small.delete(first, call);
     await small.delete(await small.create(specOf("5", "vm"), call), call);
+  },
+});
+
+/** What a backend asks for, twice: as if the first answer had been lost. */
+async function makeTwo(task: string): Promise<readonly [string, string]> {
+  const { metadata } = specOf(task, "vm");
+  const sandbox = {
+    pool: "ci-vm",
+    entrypoint: ["/bin/true"],
+    environment: {},
+    metadata: { ...metadata.labels, ...encodeAnnotations(signedAnnotations(task), VM_PREFIX) },
+    timeoutMs: 3_600_000,
+  };
+  const { id } = await client().create(sandbox, call);
+  return [id, (await client().create(sandbox, call)).id];
+}
+
+function signedAnnotations(task: string): Readonly<Record<string, string>> {
+  const { metadata } = specOf(task, "vm");
+  return withSignature(metadata, { prefix: VM_PREFIX, signature: "a".repeat(64) }).annotations;
+}
+
+Deno.test("of two sandboxes of one job the recorded one stays, whichever is older", async () => {
+  await clear();
+  for (const which of [0, 1] as const) {
+    const task = String(11 + which);
+    const two = await makeTwo(task);
+    const recorded = two[which];
+    const backend = vmBackend(client(), { recordedUid: () => Promise.resolve(recorded) });
+    assert.equal((await backend.find(specOf(task, "vm").name, call))?.uid, recorded);
+    await backend.list(call);
+    const left = await client().list({}, call);
+    assert.deepEqual(left.filter(({ state }) => state !== "Stopping").map(({ id }) => id), [
+      recorded,
+    ]);
+    await client().delete(recorded, call);
+  }
+});
+
+Deno.test({
+  name: "one that is deleted while it is made is gone at once, and its pool goes on",
+  ignore: ON_KUBE, // The switches are the stand-in's.
+  async fn() {
+    await clear();
+    await stub({ hang: true });
+    const backend = vmBackend(client());
+    const spec = specOf("13", "vm");
+    const controller = new AbortController();
+    const making = backend.create(spec, controller).catch(() => {});
+    const found = await eventually(async () => await backend.find(spec.name, call), {
+      what: "the sandbox in the list",
+    });
+    controller.abort(new Error("cancelled"));
+    await making;
+    await stub({ hang: false });
+    const from = performance.now();
+    await backend.delete(found, call);
+    assert.equal(await backend.find(spec.name, call), undefined);
+    assert.ok(performance.now() - from < 2_000, "the server looks for it for 6 s");
+    const other = await backend.create(specOf("14", "vm"), call);
+    await backend.delete(other, call);
+  },
+});
+
+Deno.test({
+  name: "one that stays in deletion is told as such, and may be deleted again",
+  ignore: ON_KUBE,
+  async fn() {
+    await clear();
+    const backend = vmBackend(client());
+    const spec = specOf("15", "vm");
+    const made = await backend.create(spec, call);
+    await stub({ keep_terminating: 3 });
+    await backend.delete(made, call);
+    const left = await backend.find(spec.name, call);
+    assert.equal(left?.uid, made.uid);
+    assert.equal(left?.terminating, true);
+    await backend.delete(made, call);
+    await refusal(backend.create(spec, call));
+    await eventually(async () => await backend.find(spec.name, call) === undefined, {
+      what: "its end",
+    });
+    await stub({ keep_terminating: 0 });
+  },
+});
+
+Deno.test({
+  name: "a server that was killed tells of all sandboxes as soon as it answers",
+  sanitizeResources: false, // Connections whose peer was killed.
+  sanitizeOps: false,
+  async fn() {
+    await clear();
+    const backend = vmBackend(client());
+    const made = await Promise.all(
+      ["21", "22", "23", "24"].map((task) => backend.create(specOf(task, "vm"), call)),
+    );
+    const note = await Deno.readTextFile(`${peers?.folder}/pids/opensandbox-server`);
+    Deno.kill(Number(note.split(" ")[0]), "SIGKILL");
+    const starting = peers?.script("opensandbox.sh", "start", ON_KUBE ? "real" : "stub");
+    const first = await eventually(() => backend.list(call).catch(() => undefined), {
+      what: "an answer",
+      timeoutMs: 30_000,
+    });
+    assert.deepEqual(first.map(({ uid }) => uid).sort(), made.map(({ uid }) => uid).sort());
+    await starting;
+    await clear();
   },
 });
