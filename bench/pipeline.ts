@@ -3,7 +3,7 @@ import { createEventLog } from "../clients/nats/event_log.ts";
 import { createQueue } from "../clients/nats/queue.ts";
 import { createRecords } from "../clients/nats/records.ts";
 import { ensureStreams } from "../clients/nats/streams.ts";
-import { createEngine } from "../controller/engine.ts";
+import { createEngine } from "../controller/create_engine.ts";
 import type { JournalEntry } from "../controller/journal.ts";
 import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
 import { createEnvelopeCodec } from "../controller/model/envelope.ts";

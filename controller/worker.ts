@@ -58,8 +58,8 @@ export interface Worker {
   remains(entry: Entry, signal: AbortSignal): Promise<"gone" | "leaving">;
 }
 
-/** Makes the {@link Worker} of one backend. */
-export function createWorker(deps: {
+/** What a worker works with. */
+export interface WorkerDeps {
   readonly backend: Backend;
   readonly ownership: Ownership;
   readonly writer: RecordWriter;
@@ -74,7 +74,10 @@ export function createWorker(deps: {
   isSilent(entry: Entry): boolean;
   /** Throws when this process may not act any more; called before each effect. */
   guard(): void;
-}): Worker {
+}
+
+/** Makes the {@link Worker} of one backend. */
+export function createWorker(deps: WorkerDeps): Worker {
   const { backend, ownership, writer } = deps;
 
   const journal = (entry: Entry, event: JournalEvent, executor: Executor | null) =>

@@ -25,7 +25,8 @@ export interface AssignmentInfo {
   readonly job: string;
   /**
    * Git ref of the run as Gitea writes it (`refs/heads/main`, `refs/pull/3/head`): for people, it decides
-   * nothing. Absent when Gitea names none, and for what earlier releases have stored.
+   * nothing. Absent when Gitea names none, when only metadata is left,
+   * and for what earlier releases have stored.
    */
   readonly ref?: string;
   /** Gitea's run id; null when only metadata is left. */

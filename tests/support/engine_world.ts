@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
-import { createEngine, type Engine, type EngineOptions } from "../../controller/engine.ts";
+import { createEngine } from "../../controller/create_engine.ts";
+import type { Engine, EngineOptions } from "../../controller/engine.ts";
 import type { JournalEntry } from "../../controller/journal.ts";
 import type { AssignmentInfo } from "../../controller/model/assignment_info.ts";
 import { createEnvelopeCodec } from "../../controller/model/envelope.ts";
