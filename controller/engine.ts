@@ -2,7 +2,6 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import type { Backend, Executor } from "./backend.ts";
-import type { endExecutors } from "./farewell.ts";
 import type { Gitea } from "./gitea.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
