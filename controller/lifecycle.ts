@@ -170,8 +170,7 @@ export function createLifecycle(deps: {
     ];
     for (const name of believed) {
       if (name === undefined || names.has(name)) continue;
-      const found = await backend.find(name, { signal });
-      await safely(look, { name, executor: found ?? null }, signal);
+      await safely(hear, { name, executor: null }, signal);
     }
   };
 

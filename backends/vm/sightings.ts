@@ -94,7 +94,10 @@ export function createSightings(deps: SightingsDeps): Sightings {
       const before = [...given];
       const sandboxes = await api.list(all, call);
       for (const last of remains.missing(sandboxes)) {
-        const found = await stillThere(nameOf(last, prefix), call);
+        const found = await stillThere(nameOf(last, prefix), call).catch((error) => {
+          if (error instanceof SandboxError) return last; // Nobody can say that it is gone.
+          throw error;
+        });
         if (found !== undefined) sandboxes.push(found);
       }
       const ids = new Set(sandboxes.map(({ id }) => id));

@@ -115,6 +115,19 @@ Deno.test("find() and list() ask for one that a list lacks, and take it for gone
   assert.equal(server.requests.length, asked + 1, "nobody looks for it any more");
 });
 
+Deno.test("list() goes on telling of one that it lacks while that cannot be looked at", async () => {
+  const hidden = new Set<string>();
+  await using world = setup({}, (api) => hide(hidden, api));
+  const { server, backend } = world;
+  const made = await backend.create(signed("1"), call);
+  hidden.add(made.uid);
+  const answer = { kind: "status", status: 500, body: "" } as const;
+  server.faults.push({ method: "GET", when: "before", answer, path: /sandboxes\/./ });
+  assert.deepEqual((await backend.list(call)).map(({ uid }) => uid), [made.uid]);
+  server.sandboxes.delete(made.uid);
+  assert.deepEqual(await backend.list(call), []);
+});
+
 Deno.test("delete() deletes exactly that one, also when lists lack it", async () => {
   const hidden = new Set<string>();
   await using world = setup({}, (api) => hide(hidden, api));

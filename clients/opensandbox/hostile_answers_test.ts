@@ -156,6 +156,26 @@ Deno.test("a key that no header can carry is refused at once, and not shown", as
   }
 });
 
+Deno.test("the capability is taken out of what an answer quotes of a create", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  const capability = "planted-capability-0123456789";
+  const environment = { CI_RUNNER_CAPABILITY: capability, SHORT: "x" };
+  for (const body of [`<html>${capability}</html>`, { code: "X", message: `no ${capability}` }]) {
+    answer(server, ["POST", body], { status: 400 });
+    const error = await failure(api.create({ ...NEW, environment }, call));
+    assert.match(error.message, /\[secret\]/);
+    assert.ok(!Deno.inspect(error).includes(capability));
+  }
+});
+
+Deno.test("an answer without an end is given up", async () => {
+  await using server = startFakeOpenSandbox();
+  using api = open(server);
+  answer(server, ["GET", " ".repeat(17 * 2 ** 20)]);
+  assert.match((await failure(api.list({}, call))).message, /longer than 16 MiB/);
+});
+
 Deno.test("a key that was replaced in its file is read again when the old one is refused", async () => {
   await using server = startFakeOpenSandbox();
   const old = new Secret("old-planted-key");

@@ -134,6 +134,7 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
         method: "POST",
         path: "/sandboxes",
         body: bodyOf(sandbox),
+        secrets: Object.values(sandbox.environment).filter(({ length }) => length >= 16),
         timeoutMs: createTimeoutMs,
         read(answer, reading) {
           const made = sandboxIn(answer, reading);

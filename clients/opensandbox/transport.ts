@@ -21,6 +21,8 @@ export interface Request<T> {
   /** Beside 2xx, statuses that the caller has an answer to. */
   readonly also?: readonly number[];
   readonly timeoutMs: number;
+  /** Parts of the body that nobody may read in what the answer says. */
+  readonly secrets?: readonly string[];
   /** What a whole answer of such a status says; throws a {@link SandboxError} for what says nothing. */
   read(answer: Answer, reading: Reading): T;
 }
@@ -59,8 +61,6 @@ const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 export function createTransport(options: TransportOptions): Transport {
   const { clock, onOutcome } = options;
   const apiKey = createApiKey(options.apiKey, options.readKey);
-  // A server, or a proxy on the way, may quote the request in words. Data stays as it is.
-  const { hide } = apiKey;
   const base = `${options.url.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
   const client = Deno.createHttpClient({ poolMaxIdlePerHost: 8 });
   const closing = new AbortController();
@@ -88,6 +88,10 @@ export function createTransport(options: TransportOptions): Transport {
     return { status: response.status, headers: response.headers, text };
   };
 
+  /** A server, or a proxy on the way, may quote the request in words. Data stays as it is. */
+  const hiding = ({ secrets = [] }: Request<unknown>) => (text: string) =>
+    secrets.reduce((plain, secret) => plain.replaceAll(secret, "[secret]"), apiKey.hide(text));
+
   const tried = async (
     request: Request<unknown>,
     key: Secret,
@@ -101,7 +105,7 @@ export function createTransport(options: TransportOptions): Transport {
       signal.throwIfAborted();
       closing.signal.throwIfAborted();
       if (error instanceof SandboxError) throw error;
-      if (!deadline.signal.aborted) throw failureOfTransport(error, hide);
+      if (!deadline.signal.aborted) throw failureOfTransport(error, hiding(request));
       const message = `no answer within ${request.timeoutMs / 1000} s`;
       throw new SandboxError("unknown_outcome", message);
     }
@@ -125,6 +129,7 @@ export function createTransport(options: TransportOptions): Transport {
         const answer = await withKey(request, signal);
         const { status } = answer;
         const now = clock.now();
+        const hide = hiding(request);
         const fine = (status >= 200 && status < 300) || request.also?.includes(status) === true;
         if (!fine) throw failureOfAnswer(answer, { now, hide });
         const said = request.read(answer, { aheadMs: clockAhead(answer.headers, now), hide });
