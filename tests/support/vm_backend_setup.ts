@@ -53,8 +53,17 @@ export function sandboxOf(server: FakeOpenSandbox, name: ExecutorName): FakeSand
 /** The SPIFFE ID that a sandbox with these metadata would be given; null if none. */
 export function boundIn(metadata: Readonly<Record<string, string>> | undefined): string | null {
   if (metadata?.[`${VM_PREFIX}/identity`] !== "bound") return null;
+  return annotationIn(metadata, "spiffe-id");
+}
+
+/** Key of the job that a sandbox with these metadata is for; null when they do not tell. */
+export function jobIn(metadata: Readonly<Record<string, string>>): string | null {
+  return annotationIn(metadata, "job-key");
+}
+
+function annotationIn(metadata: Readonly<Record<string, string>>, name: string): string | null {
   const decoded = decodeAnnotations(metadata, VM_PREFIX);
-  return decoded.kind === "decoded" ? decoded.annotations[`${VM_PREFIX}/spiffe-id`] ?? null : null;
+  return decoded.kind === "decoded" ? decoded.annotations[`${VM_PREFIX}/${name}`] ?? null : null;
 }
 
 /** A VM backend on `api`, with other settings than {@link VM_SETTINGS} where they are given. */

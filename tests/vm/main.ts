@@ -12,6 +12,7 @@ import { BACKENDS } from "../../controller/model/ids.ts";
 import { createReport } from "../e2e/report.ts";
 import { type ApartPlan, checkApart } from "./apart.ts";
 import { checkChain } from "./chain.ts";
+import { checkEndings } from "./endings.ts";
 import { checkRecovery } from "./recovery.ts";
 import { checkSamples } from "./samples.ts";
 import { type Stage, startStage } from "./stage.ts";
@@ -25,6 +26,7 @@ const PARTS: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   chain: checkChain,
   samples: checkSamples,
   recovery: checkRecovery,
+  endings: checkEndings,
 };
 const NAMES: readonly string[] = [...ALONE, ...Object.keys(PARTS)];
 
