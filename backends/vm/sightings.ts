@@ -88,8 +88,13 @@ export function createSightings(deps: SightingsDeps): Sightings {
 
   return {
     lookUp,
-    find: async (name, call) =>
-      await kept(await lookUp(name, call), call) ?? await stillThere(name, call),
+    async find(name, call) {
+      const group = await lookUp(name, call);
+      const last = remains.last(name);
+      const isMissing = last !== undefined && !group.some(({ id }) => id === last.id);
+      const found = isMissing ? await stillThere(name, call) : undefined;
+      return await kept(found === undefined ? group : [...group, found].sort(byAge), call);
+    },
     async list(call) {
       const before = [...given];
       const sandboxes = await api.list(all, call);

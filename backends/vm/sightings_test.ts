@@ -115,6 +115,23 @@ Deno.test("find() and list() ask for one that a list lacks, and take it for gone
   assert.equal(server.requests.length, asked + 1, "nobody looks for it any more");
 });
 
+Deno.test("find() takes no duplicate for the executor because a list lacks that", async () => {
+  const hidden = new Set<string>();
+  const recorded = { uid: "" };
+  await using world = setup(
+    { recordedUid: () => Promise.resolve(recorded.uid) },
+    (api) => hide(hidden, api),
+  );
+  const { server, backend } = world;
+  recorded.uid = (await backend.create(signed("1"), call)).uid;
+  hidden.add(recorded.uid);
+  const other = server.plant({ metadata: metadataOf(signed("1")) });
+  assert.equal((await backend.find(signed("1").name, call))?.uid, recorded.uid);
+  assert.deepEqual((await backend.list(call)).map(({ uid }) => uid), [recorded.uid]);
+  server.sandboxes.delete(recorded.uid);
+  assert.equal((await backend.find(signed("1").name, call))?.uid, other.id);
+});
+
 Deno.test("list() goes on telling of one that it lacks while that cannot be looked at", async () => {
   const hidden = new Set<string>();
   await using world = setup({}, (api) => hide(hidden, api));
