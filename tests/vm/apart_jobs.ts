@@ -15,6 +15,8 @@ export interface Sample {
   readonly startMs: number;
   /** Every event of its timeline, by the controller's clock, which is ours. */
   readonly events: ReadonlyMap<string, number>;
+  /** Of this machine at that time: processes that run or want to, over the last minute. */
+  readonly load: number;
 }
 
 const JOB_MS = 120_000;
@@ -95,7 +97,7 @@ export async function measure(apart: Apart, side: Side): Promise<Sample> {
   for (const { event, at } of events) times.set(event, Date.parse(at) - since);
   const startMs = times.get("runner_claimed");
   assert.ok(startMs !== undefined, `${id} has no hand-out: ${[...times.keys()].join(", ")}`);
-  return { startMs, events: times };
+  return { startMs, events: times, load: Deno.loadavg()[0] ?? NaN };
 }
 
 /** The value at a share of them, which is one of them; NaN without any. */
