@@ -9,6 +9,13 @@ export type FlagAction = Extract<
   { readonly kind: "cordon" | "drain" | "resume" | "capacity" | "label" }
 >;
 
+/** True for one of {@link FlagAction}. */
+export function isFlagAction(action: Action): action is FlagAction {
+  const { kind } = action;
+  return kind === "cordon" || kind === "drain" || kind === "resume" || kind === "capacity" ||
+    kind === "label";
+}
+
 /** What an action makes of a backend's flags. */
 export type FlagChange =
   | {

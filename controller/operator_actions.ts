@@ -1,19 +1,20 @@
-import { createHash } from "node:crypto";
 import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createKeyedMutex } from "../lib/keyed_mutex.ts";
 import type { Logger } from "../lib/logger.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import { type Action, targetOf } from "./action_kinds.ts";
 import { createActionAudit } from "./action_audit.ts";
 import { type Check, createActionChecks } from "./action_checks.ts";
 import type { ActionOutcome, ActionRequest, Actions } from "./actions.ts";
-import type { Configured } from "./actions_flags.ts";
+import { type Configured, isFlagAction } from "./actions_flags.ts";
 import { settleOverrides } from "./actions_start.ts";
 import type { AuditLog } from "./audit.ts";
 import type { Call } from "./backend.ts";
 import type { Engine } from "./engine.ts";
 import type { BackendName } from "./model/ids.ts";
 import { type Operation, operationView } from "./operation.ts";
+import { createOperationBegin, newOperation, replay } from "./operation_begin.ts";
 import { createOperationEffects } from "./operation_effects.ts";
 import { createFollow } from "./operation_follow.ts";
 import type { Operations } from "./operations.ts";
@@ -75,10 +76,10 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
   const { engine, operations, clock } = deps;
   const logger = deps.logger.child({ component: "actions" });
   const tasks = createTaskGroup(logger);
-  const turns = new Map<string, Promise<void>>();
+  /** One action after the other on each target: what was checked still holds when it is done. */
+  const turns = createKeyedMutex();
+  const { begin, keepRefused } = createOperationBegin({ operations, tasks, clock });
   let starting: Promise<void> = Promise.resolve();
-  /** Outcomes of operations that were begun: those have told of it themselves. */
-  const told = new WeakSet<ActionOutcome>();
 
   const audit = createActionAudit({ audit: deps.audit, clock, logger });
   const follow = createFollow({
@@ -112,110 +113,52 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
     return taken.promise;
   };
 
-  /** One action after the other on each target: what was checked still holds when it is done. */
-  const inTurn = async <T>(target: string, work: () => Promise<T>, signal: AbortSignal) => {
-    const before = turns.get(target) ?? Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const mine = before.then(() => promise);
-    turns.set(target, mine);
-    try {
-      await abortable(before, signal);
-      return await work();
-    } finally {
-      resolve();
-      if (turns.get(target) === mine) turns.delete(target);
-    }
-  };
-
   const take = async (
     operation: Operation,
     request: ActionRequest,
     signal: AbortSignal,
-  ): Promise<ActionOutcome> => {
+  ): Promise<Taken> => {
     const known = operations.get(operation.id);
-    if (known !== undefined) return replay(known, operation);
+    if (known !== undefined) return untold(replay(known, operation));
     const checked: Check = check(operation, request.ifMatch);
     if (checked.kind === "conflict" || checked.kind === "stale") {
-      return { ...checked, ...await keepRefused(operation, checked.detail, signal) };
+      return untold({ ...checked, ...await keepRefused(operation, checked.detail, signal) });
     }
-    if (checked.kind !== "fits") return checked;
+    if (checked.kind !== "fits") return untold(checked);
     const running = operations.list().filter(({ endedAt }) => endedAt === null).length;
     if (running >= MOST_RUNNING) {
-      return { kind: "unavailable", detail: `Wait: ${running} operations are under way` };
+      return untold({ kind: "unavailable", detail: `Wait: ${running} operations are under way` });
     }
     const { target, before, after, total } = checked;
     const first = { ...operation, target, before, after, progress: { done: 0, total } };
     const begun = await begin(first, signal);
-    if (begun.kind === "known") return replay(begun.operation, operation);
+    if (begun.kind === "known") return untold(replay(begun.operation, operation));
     // Begun is begun: whoever asked may have gone.
     await abortable(carryOut(first), signal).catch(() => {});
     const now = operations.get(first.id) ?? first;
-    if (now.state !== "failed") return { kind: "done", operation: operationView(now) };
-    const detail = now.error ?? "It failed";
     const view = operationView(now);
-    const failed = { kind: "conflict", detail, current: view, operation: view } as const;
-    told.add(failed);
-    return failed;
+    if (now.state !== "failed") return { outcome: { kind: "done", operation: view }, told: true };
+    const detail = now.error ?? "It failed";
+    return { outcome: { kind: "conflict", detail, current: view, operation: view }, told: true };
   };
 
-  /** A row for the page; the key may be used again, for another try. Best effort. */
-  const keepRefused = async (operation: Operation, error: string, signal: AbortSignal) => {
-    const id = newId();
-    const kept = {
-      ...operation,
-      id,
-      state: "failed",
-      endedAt: operation.startedAt,
-      error,
-    } as const;
-    try {
-      await operations.begin(kept, signal);
-      return { operation: operationView(kept) };
-    } catch {
-      return {};
-    }
-  };
-
-  /** Written, or surely not: one whose writing was cut short must not be carried out later. */
-  const begin = async (operation: Operation, signal: AbortSignal) => {
-    try {
-      return await operations.begin(operation, signal);
-    } catch (error) {
-      tasks.spawn(`doubt ${operation.id}`, async (stop) => {
-        const there = await operations.reload(operation.id, stop);
-        if (there?.state !== "running") return;
-        const why = "NATS did not answer in time: nothing was done";
-        const failed = { state: "failed", endedAt: clock.now(), error: why } as const;
-        await operations.change(operation.id, failed, stop);
-      });
-      throw error;
-    }
-  };
-
-  const replay = (known: Operation, asked: Operation): ActionOutcome =>
-    known.fingerprint === asked.fingerprint ? { kind: "done", operation: operationView(known) } : {
-      kind: "differs",
-      detail: `Use another Idempotency-Key: operation "${known.id}" was begun with this one`,
-    };
-
-  const attempt = async (action: Action, request: ActionRequest, call: Call) => {
+  const attempt = async (action: Action, request: ActionRequest, call: Call): Promise<Taken> => {
     using patience = clock.timeout(PATIENCE_MS);
     const signal = AbortSignal.any([call.signal, patience.signal, tasks.signal]);
-    const operation = firstOf(action, request, clock.now());
+    const operation = newOperation(action, request, clock.now());
     try {
       deps.guard();
       // What an earlier leader has begun comes first.
       await abortable(starting, signal);
       const target = turnOf(action, operations);
-      return await inTurn(target, () => take(operation, request, signal), signal);
+      return await turns.run(target, signal, () => take(operation, request, signal));
     } catch (error) {
       call.signal.throwIfAborted();
-      if (!patience.signal.aborted && !(error instanceof QueueError)) {
-        // Nobody may act here any more, says the guard; anything else is a fault.
-        deps.guard();
-        throw error;
+      if (!mayAct()) {
+        return untold({ kind: "unavailable", detail: "Ask the leader: this one leads no more" });
       }
-      return { kind: "unavailable", detail: UNANSWERED } as const;
+      if (!patience.signal.aborted && !(error instanceof QueueError)) throw error;
+      return untold({ kind: "unavailable", detail: UNANSWERED });
     }
   };
 
@@ -228,20 +171,14 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
       const operation = operations.get(id);
       if (operation?.state !== "running") continue;
       const taken = carryOut(operation);
-      if (writesFlags(operation.action)) await abortable(taken, signal);
+      if (isAboutFlags(operation.action)) await abortable(taken, signal);
     }
   };
 
   return {
     async act(action, request, call) {
-      const outcome = await attempt(action, request, call).catch((error): ActionOutcome => {
-        call.signal.throwIfAborted();
-        if (!mayAct()) {
-          return { kind: "unavailable", detail: "Ask the leader: this one leads no more" };
-        }
-        throw error;
-      });
-      if (outcome.kind !== "done" && !told.has(outcome)) {
+      const { outcome, told } = await attempt(action, request, call);
+      if (outcome.kind !== "done" && !told) {
         audit.refused({ kind: action.kind, target: targetOf(action) }, request, outcome.detail);
       }
       return outcome;
@@ -271,31 +208,14 @@ export function createOperatorActions(deps: OperatorActionsDeps): OperatorAction
 
 const UNANSWERED = "Try again later: NATS does not answer, and nothing was done";
 
-/** The operation of a new action. Its id is a hash of actor and key, so that it can be made only once. */
-function firstOf(action: Action, { actor, note, requestId, key }: ActionRequest, now: number) {
-  const hash = (...parts: readonly string[]) =>
-    createHash("sha256").update(JSON.stringify(parts)).digest("hex");
-  return {
-    id: key === null ? newId() : `op-${hash("gdr/operation/v1", actor.name, key).slice(0, 24)}`,
-    action,
-    target: targetOf(action),
-    state: "running",
-    progress: { done: 0, total: 1 },
-    startedAt: now,
-    endedAt: null,
-    by: actor.name,
-    role: actor.role,
-    note,
-    requestId,
-    fingerprint: hash(JSON.stringify(action), note),
-    before: null,
-    after: null,
-    error: null,
-  } satisfies Operation;
+/** What became of an action; an operation that was begun has `told` the audit of it itself. */
+interface Taken {
+  readonly outcome: ActionOutcome;
+  readonly told: boolean;
 }
 
-function newId(): string {
-  return `op-${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}`;
+function untold(outcome: ActionOutcome): Taken {
+  return { outcome, told: false };
 }
 
 /** An undo is about the backend of its drain. */
@@ -304,7 +224,6 @@ function turnOf(action: Action, operations: Operations): string {
   return of?.target ?? targetOf(action);
 }
 
-function writesFlags({ kind }: Action): boolean {
-  return kind === "cordon" || kind === "drain" || kind === "resume" || kind === "capacity" ||
-    kind === "label" || kind === "undo";
+function isAboutFlags(action: Action): boolean {
+  return action.kind === "undo" || isFlagAction(action);
 }
