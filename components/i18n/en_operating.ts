@@ -117,7 +117,7 @@ export const enOperating: OperatingDict = {
   canary: {
     declared: "Declared at Gitea",
     withdrawn: "nothing: the label is withdrawn",
-    stands: "There since, as this process knows",
+    stands: "Declared by this process",
     since: "Set by an operator",
     configured: "VM_RUNNER_LABEL",
     disabled: "No vm backend runs here: set COMPONENTS to have vm-worker in it.",

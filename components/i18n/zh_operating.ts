@@ -111,7 +111,7 @@ export const zhOperating: OperatingDict = {
   canary: {
     declared: "在 Gitea 声明",
     withdrawn: "无：标签已撤回",
-    stands: "声明始于（据本进程所知）",
+    stands: "由本进程声明于",
     since: "由操作人设定于",
     configured: "VM_RUNNER_LABEL",
     disabled: "此处没有运行 vm 后端：请在 COMPONENTS 中加入 vm-worker。",
