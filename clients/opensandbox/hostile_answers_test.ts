@@ -169,6 +169,34 @@ Deno.test("the capability is taken out of what an answer quotes of a create", as
   }
 });
 
+Deno.test("a create has a connection of its own, everything else shares them", async () => {
+  const ports = new Map<string, number[]>();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await using listener = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => resolve() },
+    async (request, { remoteAddr }) => {
+      await request.text();
+      const seen = ports.get(request.method) ?? [];
+      ports.set(request.method, [...seen, remoteAddr.port]);
+      if (request.method === "GET") return Response.json(page([], 0, false));
+      return Response.json({ id: "a", metadata: NEW.metadata }, { status: 202 });
+    },
+  );
+  await promise;
+  using api = createLifecycle({
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    apiKey: new Secret(FAKE_KEY),
+    clock: systemClock,
+  });
+  for (let round = 0; round < 3; round++) {
+    await api.list({}, call);
+    await api.create(NEW, call);
+  }
+  const of = (method: string) => new Set(ports.get(method));
+  assert.deepEqual([of("GET").size, of("POST").size], [1, 3]);
+  assert.equal(of("GET").union(of("POST")).size, 4);
+});
+
 Deno.test("an answer without an end is given up", async () => {
   await using server = startFakeOpenSandbox();
   using api = open(server);

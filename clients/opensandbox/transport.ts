@@ -51,6 +51,7 @@ export interface TransportOptions {
   onOutcome?(error: SandboxError | null): void;
 }
 
+const IDLE_MS = 20_000;
 /** A page of a hundred sandboxes is some 50 KiB. */
 const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 
@@ -62,7 +63,15 @@ export function createTransport(options: TransportOptions): Transport {
   const { clock, onOutcome } = options;
   const apiKey = createApiKey(options.apiKey, options.readKey);
   const base = `${options.url.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
-  const client = Deno.createHttpClient({ poolMaxIdlePerHost: 8 });
+  // With HTTP/2 one silent connection would hold up every call. One that is idle is closed before the
+  // server does it (after 30 s unless set otherwise), or something on the way drops it without a word.
+  const shared = Deno.createHttpClient({
+    http2: false,
+    poolIdleTimeout: IDLE_MS,
+    poolMaxIdlePerHost: 8,
+  });
+  // What may not be repeated never meets a connection that is dead.
+  const fresh = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0 });
   const closing = new AbortController();
 
   const send = async (
@@ -79,7 +88,7 @@ export function createTransport(options: TransportOptions): Transport {
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal,
-      client,
+      client: method === "POST" ? fresh : shared,
       redirect: "manual", // Elsewhere nobody may see the key.
     });
     const bytes = await readAtMost(response.body ?? [], MAX_ANSWER_BYTES);
@@ -144,7 +153,8 @@ export function createTransport(options: TransportOptions): Transport {
     },
     [Symbol.dispose]() {
       closing.abort(new DOMException("The OpenSandbox client is closed", "AbortError"));
-      client.close();
+      shared.close();
+      fresh.close();
     },
   };
 }
