@@ -114,6 +114,7 @@ export function createActionChecks(deps: {
     id: AssignmentId,
     ifMatch: string | null,
     refusal: (entry: Entry) => string | null,
+    after: unknown = null,
   ): Check => {
     const entry = ledger.get(id);
     if (entry === undefined) {
@@ -128,7 +129,7 @@ export function createActionChecks(deps: {
     const detail = refusal(entry);
     if (detail !== null) return { kind: "conflict", detail, current: current() };
     const { state, result } = assignmentView(entry, null);
-    return { kind: "fits", target: id, before: { state, result }, after: null, total: 1 };
+    return { kind: "fits", target: id, before: { state, result }, after, total: 1 };
   };
 
   const strangerCheck = (
@@ -157,7 +158,7 @@ export function createActionChecks(deps: {
       return { kind: "conflict", detail, current: operationView(same) };
     }
     const before = { ownership: found.ownership, phase: found.executor.phase };
-    return { kind: "fits", target: name, before, after: null, total: 1 };
+    return { kind: "fits", target: name, before, after: { tier }, total: 1 };
   };
 
   /** The same is under way already. */
@@ -203,7 +204,9 @@ export function createActionChecks(deps: {
           return { kind: "conflict", detail, current: operationView(same) };
         }
         const tier = action.kind === "release" ? action.tier : "graceful";
-        return entryCheck(action.id, ifMatch, (entry) => refusalOf(entry, tier));
+        // What comes of it takes its time; that somebody was forgotten must be seen at once.
+        const after = action.kind === "release" ? { tier } : null;
+        return entryCheck(action.id, ifMatch, (entry) => refusalOf(entry, tier), after);
       }
       case "release-executor":
         return strangerCheck(action, ifMatch);
