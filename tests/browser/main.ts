@@ -1,19 +1,35 @@
 /**
  * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots [part...]]`,
- * parts `looks`, `pages`, `states`, `stored`, `many`, `real`, `fuzz`, `sign-in`. Needs Chromium (`CHROMIUM`,
- * default /usr/bin/chromium), and Python 3 with pip for `fuzz`. Exit code 1 if anything fails.
+ * parts `looks`, `pages`, `states`, `stored`, `many`, `real`, `drain`, `canary`, `attacks`, `release`,
+ * `fuzz`, `sign-in`. Needs Chromium (`CHROMIUM`, default /usr/bin/chromium), the real servers, root for
+ * `release`, and Python 3 with pip for `fuzz`.
+ * Exit code 1 if anything fails.
  */
 import type { Browser } from "playwright-core";
 import { actions } from "./actions_part.ts";
+import { attacks } from "./attacks_part.ts";
+import { canary } from "./canary_part.ts";
+import { drain } from "./drain_part.ts";
 import { fuzz } from "./fuzz_part.ts";
+import { startGrounds } from "./grounds.ts";
 import { inspect, LIGHT, lookAt, LOOKS } from "./looks.ts";
 import { many } from "./many_part.ts";
 import { manyReal } from "./many_real_part.ts";
 import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
 import { real } from "./real_part.ts";
+import { release } from "./release_part.ts";
 import { signIn } from "./sign_in_part.ts";
 import { stored } from "./stored_part.ts";
-import { check, finish, openPage, say, type Site, startBrowser, startSite } from "./support.ts";
+import {
+  check,
+  fail,
+  finish,
+  openPage,
+  say,
+  type Site,
+  startBrowser,
+  startSite,
+} from "./support.ts";
 
 const [given, ...parts] = Deno.args;
 const wants = (part: string) => parts.length === 0 || parts.includes(part);
@@ -45,11 +61,28 @@ if (wants("many")) {
   await many(browser, folder);
   await manyReal(browser, folder);
 }
-if (wants("real")) await real(browser, folder);
+if (["real", "drain", "canary", "attacks"].some(wants)) {
+  await using grounds = await startGrounds();
+  if (wants("real")) await timed("real", () => real(browser, folder, grounds));
+  if (wants("drain")) await timed("drain", () => drain(browser, folder, grounds));
+  if (wants("canary")) await timed("canary", () => canary(browser, folder, grounds));
+  if (wants("attacks")) await timed("attacks", () => attacks(browser, folder, grounds));
+}
+if (wants("release")) await timed("release", () => release(browser, folder));
 if (wants("fuzz")) await fuzz();
 if (wants("sign-in")) await signIn(browser, folder);
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
+
+/** One part of the real stack; what it throws is a failure of it alone. */
+async function timed(name: string, part: () => Promise<void>): Promise<void> {
+  const since = performance.now();
+  await part().catch((error: unknown) => {
+    const cause = error instanceof Error && error.cause !== undefined ? `: ${error.cause}` : "";
+    fail(`${name}: ${error instanceof Error ? error.stack : error}${cause}`);
+  });
+  say(`        part ${name} took ${((performance.now() - since) / 1_000).toFixed(0)} s`);
+}
 
 async function absent(browser: Browser, site: Site): Promise<void> {
   const context = await browser.newContext(LIGHT);
