@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
-import type { Executor } from "./backend.ts";
+import { BackendError, type Executor } from "./backend.ts";
 import type { Deed } from "./effects.ts";
 import type { Entry, Recovered } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
@@ -55,6 +55,8 @@ interface Gathered {
   readonly found: Found[];
   readonly strangers: readonly Stranger[];
   readonly unproven: readonly Omit<Unproven, "adopt">[];
+  /** Nobody can ever begin anything in them. */
+  readonly leftovers: readonly Executor[];
 }
 
 /**
@@ -72,7 +74,7 @@ export async function recoverBackend(
   const { backend } = deps.worker;
   const executors = await backend.list({ signal });
   const messages = await listMessages(deps.queue, backend.name, signal);
-  const { found, strangers, unproven } = await gather(deps, executors, messages);
+  const { found, strangers, unproven, leftovers } = await gather(deps, executors, messages);
   // Oldest first: those without a message were admitted before all that still have one.
   found.sort((a, b) => placeOf(a) - placeOf(b) || ageOf(a) - ageOf(b));
   for (const stranger of strangers) deps.strangers.show(stranger);
@@ -92,6 +94,14 @@ export async function recoverBackend(
         }),
     });
   }
+  for (const executor of leftovers) {
+    try {
+      await backend.delete(executor, { signal });
+    } catch (error) {
+      if (!(error instanceof BackendError)) throw error;
+      deps.strangers.show({ executor, ownership: "unknown", why: LEFTOVER });
+    }
+  }
   const recovered = found.filter(({ executor }) => executor !== null).length;
   deps.recorder.recovered(backend.name, recovered);
   return { executors: recovered, stored: messages.size };
@@ -106,6 +116,7 @@ async function gather(
   const found = new Map<AssignmentId, Found>();
   const strangers: Stranger[] = [];
   const unproven: Omit<Unproven, "adopt">[] = [];
+  const leftovers: Executor[] = [];
 
   for (const executor of executors) {
     const identified = deps.identify(executor);
@@ -116,7 +127,9 @@ async function gather(
     const { id, taskId } = identified.info;
     const record = deps.records.get(taskId);
     const proof = record === undefined ? null : await prove(deps.ownership, executor, record.value);
-    if (record === undefined) {
+    if (record === undefined && !messages.has(id) && isUnbegun(name, executor)) {
+      leftovers.push(executor);
+    } else if (record === undefined) {
       const why = executor.terminal ? "there is no record of it" : UNPROVEN;
       strangers.push({ executor, ownership: "unknown", why });
       const message = messages.get(id) ?? null;
@@ -150,7 +163,15 @@ async function gather(
     const nothing = { record: null, executor: null, proof: null };
     found.set(message.id, { info: opened.info, message, opened, ...nothing });
   }
-  return { found: [...found.values()], strangers, unproven };
+  return { found: [...found.values()], strangers, unproven, leftovers };
+}
+
+/**
+ * A microVM without identity: it was made by a create whose answer was lost, for a job that has ended.
+ * A Pod's identity may have been taken away, so that it says nothing.
+ */
+function isUnbegun(backend: BackendName, { identityBound }: Executor): boolean {
+  return backend === "vm" && identityBound === false;
 }
 
 function restore(deps: RecoveryDeps, found: Found): void {
@@ -303,4 +324,5 @@ async function listMessages(
   }
 }
 
+const LEFTOVER = "its job has ended, it never got an identity, and it could not be deleted";
 const PAGE = 500;

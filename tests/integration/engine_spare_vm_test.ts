@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Executor } from "../../controller/backend.ts";
+import type { ExecutorName } from "../../controller/model/ids.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { createWorld, type World } from "../support/engine_world.ts";
 
@@ -53,6 +54,42 @@ Deno.test("engine deletes a duplicate that turns up after its job has ended, and
   world.vm.put(spareOf(executor));
   await world.until("the deletion", () => world.vm.executors.size === 0, 40_000);
   world.assertClean();
+});
+
+Deno.test("engine deletes at its start one without identity whose job has ended, and keeps a bound one", async () => {
+  for (const isBound of [false, true]) {
+    await using world = await startVm(1_000);
+    const first = await world.start();
+    await world.submit(1, { backend: "vm" });
+    await world.until("the executor", () => world.vm.executors.has(world.executor(1)));
+    const executor = made(world, 1);
+    await world.cleaned(1, 120_000);
+    first.kill();
+    world.vm.put(spareOf(executor));
+    if (isBound) (world.vm.bound as Map<ExecutorName, string>).set(executor.name, "spiffe://x/y");
+    const { engine } = await world.start();
+    await world.until("recovery", () => engine.ready());
+    await world.clock.advance(60_000);
+    assert.equal(world.vm.executors.size, isBound ? 1 : 0);
+    assert.equal(engine.strangers("vm").length, isBound ? 1 : 0);
+    world.vm.vanish(executor.name);
+  }
+});
+
+Deno.test("engine starts although one that nobody needs cannot be deleted, and shows it", async () => {
+  await using world = await startVm(1_000);
+  const first = await world.start();
+  await world.submit(1, { backend: "vm" });
+  await world.until("the executor", () => world.vm.executors.has(world.executor(1)));
+  const executor = made(world, 1);
+  await world.cleaned(1, 120_000);
+  first.kill();
+  world.vm.put(spareOf(executor));
+  world.vm.faults.failing.set("delete", "unavailable");
+  const { engine } = await world.start();
+  await world.until("recovery", () => engine.ready());
+  assert.match(engine.strangers("vm")[0]?.why ?? "", /never got an identity/);
+  world.vm.vanish(executor.name);
 });
 
 Deno.test("engine leaves one alone that is bound, or not signed as the recorded one is", async () => {
