@@ -61,6 +61,14 @@ export interface ExecutorChange {
   readonly executor: Executor | null;
 }
 
+/** How an end is noticed that a backend does not tell; milliseconds. */
+export interface UntoldEnds {
+  /** Silence of an executor that counts as its end. */
+  readonly silenceMs: number;
+  /** For so long one whose gate has said goodbye may go on being called running; then it is deleted. */
+  readonly leavingMs: number;
+}
+
 /** Options of every port method. */
 export interface Call {
   readonly signal: AbortSignal;
@@ -72,6 +80,8 @@ export interface Call {
  */
 export interface Backend {
   readonly name: BackendName;
+  /** Present where an executor whose program has ended may be called running until it is deleted. */
+  readonly untoldEnds?: UntoldEnds;
   /** The executor of that name, or undefined. */
   find(name: ExecutorName, call: Call): Promise<Executor | undefined>;
   /** Makes it. Code `conflict` if the name is taken (by whomsoever), `unknown_outcome` if the answer was lost. */

@@ -5,10 +5,10 @@ import { noteDeletion } from "./deletion.ts";
 import type { Deed } from "./effects.ts";
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
-import type { AssignmentId, BackendName, ExecutorName } from "./model/ids.ts";
+import type { AssignmentId, ExecutorName } from "./model/ids.ts";
 import { isBeforeClaim, type Presence } from "./model/state.ts";
 import type { Recorder } from "./recorder.ts";
-import { SILENCE_ALONE_MS, silenceOf } from "./silence.ts";
+import { silenceOf } from "./silence.ts";
 import type { Strangers } from "./strangers.ts";
 import type { Worker } from "./worker.ts";
 
@@ -177,11 +177,12 @@ export function createLifecycle(deps: {
   const tick = () => {
     const now = clock.monotonic();
     const facadeSince = deps.facadeSince();
+    const { silenceMs = Infinity, leavingMs = Infinity } = backend.untoldEnds ?? {};
     for (const entry of facadeSince === null ? [] : inState("claimed", "running")) {
       const { state } = entry;
       if (!("presence" in state)) continue;
       deps.inquire(entry);
-      const limitMs = hasEnded(state.presence) ? times.silenceMs : SILENCE_ALONE_MS[backend.name];
+      const limitMs = hasEnded(state.presence) ? times.silenceMs : silenceMs;
       if (silenceOf(entry, { now, facadeSince }) >= limitMs) lost(entry);
       const { toldToStop, lastReport } = entry;
       if (toldToStop !== null && now - Math.max(toldToStop, lastReport ?? 0) >= times.deafMs) {
@@ -193,7 +194,7 @@ export function createLifecycle(deps: {
       if (state.kind !== "terminal" || hasEnded(state.presence)) continue;
       // It keeps its slot until it is gone. Without the marker the deletion would be forgotten.
       const limitMs = state.presence === "leaving"
-        ? Math.min(times.lingerMs, LEAVING_ALONE_MS[backend.name])
+        ? Math.min(times.lingerMs, leavingMs)
         : times.lingerMs;
       const over = ledger.age(entry).inStateMs >= limitMs;
       if (over && state.marker !== "pending") deps.run(entry, { kind: "delete_executor" });
@@ -215,7 +216,9 @@ export function createLifecycle(deps: {
       : ending != null
       ? `the executor ended without a result: ${ending.detail}`
       : "presence" in entry.state && !hasEnded(entry.state.presence)
-      ? `the executor has been silent for 3 minutes, and its backend does not tell of an end${
+      ? `the executor has been silent for ${
+        minutes(backend.untoldEnds?.silenceMs)
+      } minutes, and its backend does not tell of an end${
         entry.executor?.waiting == null ? "" : ` (${entry.executor.waiting.detail})`
       }`
       : "the executor vanished without a result";
@@ -224,17 +227,16 @@ export function createLifecycle(deps: {
 
   /** It is told to Gitea from here, and the executor is deleted. */
   const deaf = (entry: Entry) => {
-    const minutes = Math.round(times.deafMs / 60_000);
-    const detail =
-      `the job has ended at Gitea, and its runner has not reported for ${minutes} minutes`;
+    const detail = `the job has ended at Gitea, and its runner has not reported for ${
+      minutes(times.deafMs)
+    } minutes`;
     ledger.dispatch(entry.info.id, { kind: "stopped", detail });
   };
 
   const giveUp = (entry: Entry) => {
     if (entry.claiming !== null) return; // It is being handed over after all.
-    const minutes = Math.round(deps.maxWaitMs / 60_000);
     const why = entry.reason === null ? "" : `; last reason: ${entry.reason.detail}`;
-    const detail = `the job waited longer than ${minutes} minutes${why}`;
+    const detail = `the job waited longer than ${minutes(deps.maxWaitMs)} minutes${why}`;
     ledger.dispatch(entry.info.id, { kind: "gave_up", code: "max_wait", detail });
   };
 
@@ -268,16 +270,14 @@ export function createLifecycle(deps: {
   };
 }
 
-/**
- * For so long a terminal executor whose gate has said goodbye may still be called running: of a sandbox
- * nothing else tells the end of its program, and it takes a place in its pool until it is deleted.
- */
-const LEAVING_ALONE_MS: Readonly<Record<BackendName, number>> = { pod: Infinity, vm: 3_000 };
-
 /** A list is older than a binding that was made meanwhile. */
 const SETTLED_MS = 5_000;
 const UNHEARD = "its executor has ended, and its record is lost: nobody can tell whether it has " +
   "begun the job, so it is not begun again; run it again if that does no harm";
+
+function minutes(ms = NaN): number {
+  return Math.round(ms / 60_000);
+}
 
 /** By the backend's word. */
 function hasEnded(presence: Presence): boolean {

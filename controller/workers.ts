@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Backend } from "./backend.ts";
 import type { Entry } from "./entry.ts";
 import type { BackendName, ExecutorName } from "./model/ids.ts";
-import { SILENCE_ALONE_MS, silenceOf } from "./silence.ts";
+import { silenceOf } from "./silence.ts";
 import { createWorker, type Worker, type WorkerDeps } from "./worker.ts";
 
 /** The worker of each backend that is enabled here. */
@@ -34,7 +34,7 @@ export function createWorkers(
   const workers = new Map(backends.map((backend) => {
     const isSilent = (entry: Entry) =>
       silenceOf(entry, { now: clock.monotonic(), facadeSince: facadeSince() }) >=
-        SILENCE_ALONE_MS[backend.name];
+        (backend.untoldEnds?.silenceMs ?? Infinity);
     return [backend.name, createWorker({ ...deps, backend, isSilent })];
   }));
 

@@ -6,12 +6,12 @@ import {
   taskIdOf,
 } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
+import type { KeyedMutex } from "../../lib/keyed_mutex.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { groupsOf, keptOf, spareOf } from "./duplicates.ts";
 import type { Remains } from "./remains.ts";
 import { byAge, type Sandbox, SandboxError, type Sandboxes } from "./sandboxes.ts";
 import { executorOf, nameOf, selectorOf } from "./status.ts";
-import type { Turns } from "./turns.ts";
 
 /**
  * Which sandboxes are there, and which of them is an executor. Every method rejects with what the server
@@ -47,7 +47,7 @@ export interface SightingsDeps {
   readonly remains: Remains;
   /** Which sandbox a create has given out, for as long as it is there. */
   readonly given: Map<ExecutorName, string>;
-  readonly turns: Turns;
+  readonly turns: KeyedMutex;
   readonly logger: Logger;
   guard(): void;
   /** See `VmBackendOptions`. */
@@ -123,7 +123,7 @@ export function createSightings(deps: SightingsDeps): Sightings {
     async sweep({ several }, call) {
       for (const name of several) {
         try {
-          await turns.take(name, call, async () => {
+          await turns.run(name, call.signal, async () => {
             const group = await lookUp(name, call);
             const best = await kept(group, call);
             for (const { id } of best === undefined ? [] : spareOf(group, best, prefix)) {

@@ -9,6 +9,7 @@ import {
 import type { ExecutorName, Instance, TaskId } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { createKeyedMutex } from "../../lib/keyed_mutex.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { randomHex } from "../../lib/random_hex.ts";
 import { decodeAnnotations, encodeAnnotations } from "./annotations.ts";
@@ -21,8 +22,13 @@ import { createRemains } from "./remains.ts";
 import type { NewSandbox, Sandbox, Sandboxes } from "./sandboxes.ts";
 import { createSightings } from "./sightings.ts";
 import { BOUND, boundKey, executorOf } from "./status.ts";
-import { createTurns } from "./turns.ts";
 import { pollSandboxes } from "./watch.ts";
+
+/**
+ * A sandbox whose program has ended goes on being called running. Three minutes of silence are the end of one; one whose
+ * gate has said goodbye takes a place in its pool until it is deleted.
+ */
+const UNTOLD_ENDS = { silenceMs: 180_000, leavingMs: 3_000 };
 
 /** What the VM backend is made of. */
 export interface VmBackendOptions {
@@ -80,8 +86,11 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   });
   /** Which sandbox a create has given out, for as long as it is there. */
   const given = new Map<ExecutorName, string>();
-  /** Of one name: what is decided about several sandboxes holds until it is done. */
-  const turns = createTurns();
+  /**
+   * By name: what is decided about several sandboxes holds until it is done. And the server merges metadata without a
+   * lock: of two PATCHes at one time one may undo the other (measured on 1.1.1).
+   */
+  const turns = createKeyedMutex();
 
   const sightings = createSightings({
     ...options,
@@ -124,6 +133,7 @@ export function createVmBackend(options: VmBackendOptions): Backend {
 
   return {
     name: "vm",
+    untoldEnds: UNTOLD_ENDS,
     find: (name, call) => read(`Find executor "${name}"`, call, () => find(name, call)),
     create(spec, call) {
       const action = `Make executor "${spec.name}"`;
@@ -166,12 +176,12 @@ export function createVmBackend(options: VmBackendOptions): Backend {
         if (await api.patch(uid, bound, call)) return;
         throw new BackendError("conflict", `${action}: it is gone`);
       };
-      return read(action, call, () => turns.take(name, call, bind));
+      return read(action, call, () => turns.run(name, call.signal, bind));
     },
     markTerminal({ name, uid }, call) {
       return read(`Mark executor "${name}"`, call, async () => {
         const marked = { [labels.terminal]: "true" };
-        await turns.take(name, call, () => api.patch(uid, marked, call));
+        await turns.run(name, call.signal, () => api.patch(uid, marked, call));
       });
     },
     list: (call) =>
@@ -211,7 +221,7 @@ export function createVmBackend(options: VmBackendOptions): Backend {
         remains.forget({ name, uid });
         if (given.get(name) === uid) given.delete(name);
       };
-      return read(`Delete executor "${name}"`, call, () => turns.take(name, call, remove));
+      return read(`Delete executor "${name}"`, call, () => turns.run(name, call.signal, remove));
     },
   };
 

@@ -7,6 +7,7 @@ import {
   type Executor,
   type ExecutorChange,
   type ExecutorSpec,
+  type UntoldEnds,
 } from "../../controller/backend.ts";
 import type { BackendName, ExecutorName } from "../../controller/model/ids.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -74,9 +75,14 @@ interface World {
 
 /** Makes a {@link FakeBackend}. */
 export function createFakeBackend(
-  options: { readonly name?: BackendName; readonly clock?: Clock } = {},
+  options: {
+    readonly name?: BackendName;
+    readonly clock?: Clock;
+    readonly untoldEnds?: UntoldEnds;
+  } = {},
 ): FakeBackend {
-  return open(options.name ?? "pod", options.clock ?? systemClock, {
+  const { name = "pod", untoldEnds, clock = systemClock } = options;
+  return open({ name, ...untoldEnds === undefined ? {} : { untoldEnds } }, clock, {
     executors: new Map(),
     bound: new Map(),
     environments: new Map(),
@@ -87,7 +93,11 @@ export function createFakeBackend(
   });
 }
 
-function open(backend: BackendName, clock: Clock, world: World): FakeBackend {
+function open(
+  backend: Pick<Backend, "name" | "untoldEnds">,
+  clock: Clock,
+  world: World,
+): FakeBackend {
   const { executors, bound, environments, listeners } = world;
   const faults: FakeFaults = {
     failing: new Map(),
@@ -132,7 +142,7 @@ function open(backend: BackendName, clock: Clock, world: World): FakeBackend {
   };
 
   return {
-    name: backend,
+    ...backend,
     faults,
     executors,
     bound,

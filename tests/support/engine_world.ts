@@ -38,6 +38,9 @@ const TRUST_DOMAIN = "test.example";
 const KEYS = [new Secret("k".repeat(32))];
 const PREFIX = "ci.test.example";
 
+/** As of a backend on OpenSandbox. */
+const UNTOLD_ENDS = { silenceMs: 180_000, leavingMs: 3_000 };
+
 /** Pods are the Pod backend's, on a cluster in memory. */
 export const PODS_ON_CLUSTER = Deno.env.get("TEST_POD_BACKEND") === "cluster";
 
@@ -117,7 +120,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const gitea = createFakeGitea();
   const queue = createFakeQueue({ clock });
   const store = createFakeStore();
-  const vm = createFakeBackend({ name: "vm", clock });
+  const vm = createFakeBackend({ name: "vm", clock, untoldEnds: UNTOLD_ENDS });
   const names = options.backends ?? ["pod"];
   const instance = await instanceOf("uuid", "namespace");
   const pod = PODS_ON_CLUSTER
