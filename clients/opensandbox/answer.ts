@@ -55,9 +55,9 @@ export function clockAhead(headers: Headers, now: number): number {
 export function failureOfTransport(error: unknown, hide: (text: string) => string): SandboxError {
   const text = hide(errorText(error));
   const unsent = UNSENT.find(([pattern]) => pattern.test(text))?.[1];
-  if (unsent !== undefined) {
-    const message = `${unsent}: check OPENSANDBOX_API, the network, and that the server runs`;
-    return new SandboxError("unreachable", message);
+  if (unsent !== undefined) return new SandboxError("unreachable", unsent);
+  if (text.includes(CONNECTING)) {
+    return new SandboxError("unreachable", `no connection (${oneLine(text, 200)}): ${LOOK}`);
   }
   return new SandboxError("unknown_outcome", `connection lost (${oneLine(text, 200)})`);
 }
@@ -89,11 +89,25 @@ const CODES: readonly (readonly [string, SandboxErrorCode])[] = [
   ["::POD_FAILED", "start_failed"],
 ];
 
+/** What the platform's HTTP client says of a connection that did not come about: nothing was sent. */
+const CONNECTING = "client error (Connect)";
+const LOOK = "check OPENSANDBOX_API, the network, and that the server runs";
+
 const UNSENT: readonly (readonly [RegExp, string])[] = [
-  [/connection refused/i, "connection refused"],
-  [/dns error|failed to lookup|name or service not known/i, "the host name does not resolve"],
-  [/no route to host|network is unreachable/i, "no route to the server"],
-  [/invalid peer certificate|certificate verify failed/i, "the certificate is not trusted"],
+  [/connection refused/i, `connection refused: ${LOOK}`],
+  [
+    /dns error|failed to lookup|name or service not known/i,
+    "the host name does not resolve: check OPENSANDBOX_API and the DNS",
+  ],
+  [/no route to host|network is unreachable/i, `no route to the server: ${LOOK}`],
+  [
+    /invalid peer certificate|certificate verify failed/i,
+    "the certificate is not trusted: name the file of its CA in DENO_CERT, or check OPENSANDBOX_API",
+  ],
+  [
+    /received corrupt message/i,
+    "the server does not speak TLS: does OPENSANDBOX_API begin with http:// ?",
+  ],
 ];
 
 /** What FastAPI finds wrong: `body.metadata: Input should be ...; ...`. What was sent is not repeated. */

@@ -197,6 +197,25 @@ Deno.test("a create has a connection of its own, everything else shares them", a
   assert.equal(of("GET").union(of("POST")).size, 4);
 });
 
+Deno.test("what never left is said to be so: TLS where there is none, and a peer that hangs up on it", async () => {
+  await using server = startFakeOpenSandbox();
+  using plain = open(server, { url: server.url.replace("http:", "https:") });
+  const error = await failure(plain.create(NEW, call));
+  assert.equal(error.code, "unreachable");
+  assert.match(error.message, /does not speak TLS: does OPENSANDBOX_API begin with http:/);
+  assert.deepEqual(server.requests, []);
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener) connection.close();
+  })();
+  using api = open(server, { url: `https://127.0.0.1:${listener.addr.port}` });
+  assert.equal((await failure(api.create(NEW, call))).code, "unreachable");
+  using http = open(server, { url: `http://127.0.0.1:${listener.addr.port}` });
+  assert.equal((await failure(http.create(NEW, call))).code, "unknown_outcome");
+  listener.close();
+  await serving;
+});
+
 Deno.test("an answer without an end is given up", async () => {
   await using server = startFakeOpenSandbox();
   using api = open(server);
