@@ -82,6 +82,8 @@ export interface Backend {
   readonly name: BackendName;
   /** Present where an executor whose program has ended may be called running until it is deleted. */
   readonly untoldEnds?: UntoldEnds;
+  /** True where nobody takes an identity away again: an executor without one has never had any. */
+  readonly bindsForGood?: boolean;
   /** The executor of that name, or undefined. */
   find(name: ExecutorName, call: Call): Promise<Executor | undefined>;
   /** Makes it. Code `conflict` if the name is taken (by whomsoever), `unknown_outcome` if the answer was lost. */

@@ -134,6 +134,7 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   return {
     name: "vm",
     untoldEnds: UNTOLD_ENDS,
+    bindsForGood: true,
     find: (name, call) => read(`Find executor "${name}"`, call, () => find(name, call)),
     create(spec, call) {
       const action = `Make executor "${spec.name}"`;

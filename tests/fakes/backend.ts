@@ -78,23 +78,28 @@ export function createFakeBackend(
   options: {
     readonly name?: BackendName;
     readonly clock?: Clock;
+    /** Ends are not told, and identities not taken away, as with OpenSandbox. */
     readonly untoldEnds?: UntoldEnds;
   } = {},
 ): FakeBackend {
   const { name = "pod", untoldEnds, clock = systemClock } = options;
-  return open({ name, ...untoldEnds === undefined ? {} : { untoldEnds } }, clock, {
-    executors: new Map(),
-    bound: new Map(),
-    environments: new Map(),
-    calls: [],
-    listeners: new Set(),
-    sequence: 0,
-    peak: 0,
-  });
+  return open(
+    { name, ...untoldEnds === undefined ? {} : { untoldEnds, bindsForGood: true } },
+    clock,
+    {
+      executors: new Map(),
+      bound: new Map(),
+      environments: new Map(),
+      calls: [],
+      listeners: new Set(),
+      sequence: 0,
+      peak: 0,
+    },
+  );
 }
 
 function open(
-  backend: Pick<Backend, "name" | "untoldEnds">,
+  backend: Pick<Backend, "name" | "untoldEnds" | "bindsForGood">,
   clock: Clock,
   world: World,
 ): FakeBackend {
