@@ -3,6 +3,7 @@ import { BackendError, type ExecutorSpec } from "../../controller/backend.ts";
 import { withSignature } from "../../controller/model/metadata.ts";
 import { specOf } from "../../tests/contract/backend_suite.ts";
 import { type FakeSandbox, startFakeOpenSandbox } from "../../tests/fakes/opensandbox.ts";
+import { eventually } from "../../tests/support/eventually.ts";
 import { openLifecycle, VM_PREFIX, vmBackend } from "../../tests/support/vm_backend_setup.ts";
 import { encodeAnnotations } from "./annotations.ts";
 import type { Sandboxes } from "./sandboxes.ts";
@@ -225,6 +226,30 @@ Deno.test("a binding and a deletion of duplicates wait for each other", async ()
   await Promise.all([binding, listing]);
   assert.deepEqual(order, ["patch", "patched", "delete"]);
   assert.deepEqual([...server.sandboxes.keys()], [recorded.uid]);
+});
+
+Deno.test("what a leader was making when it stepped down is the next one's executor", async () => {
+  await using server = startFakeOpenSandbox();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.gate = promise;
+  const spec = signed("1");
+  const mine = new DisposableStack();
+  const making = vmBackend(openLifecycle(server, mine)).create(spec, call)
+    .then(() => null, (error: unknown) => error);
+  await eventually(() => server.created.length === 1, { what: "the request" });
+  mine.dispose();
+  const error = await making;
+  assert.ok(error instanceof BackendError);
+  assert.equal(error.code, "unknown_outcome");
+  resolve();
+  await eventually(() => server.sandboxes.size === 1, { what: "the sandbox" });
+  using theirs = new DisposableStack();
+  const next = vmBackend(openLifecycle(server, theirs));
+  const found = await next.find(spec.name, call);
+  assert.deepEqual(found?.metadata, spec.metadata);
+  await assert.rejects(next.create(spec, call), /the name is taken/);
+  if (found !== undefined) await next.bindIdentity(found, spec.assignment, call);
+  assert.equal(server.sandboxes.size, 1);
 });
 
 Deno.test("a start that failed and left its sandbox is told by that sandbox, once", async () => {
