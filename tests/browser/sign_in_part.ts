@@ -43,37 +43,57 @@ export async function signIn(browser: Browser, folder: string): Promise<void> {
   const port = freePort();
   const url = `http://localhost:${port}`;
   const place = stack.use(await createControllerPlace());
-  const controller = stack.use(
-    await startController({
-      stateDir: place.stateDir,
-      env: {
-        ...await runnerAt(gitea, giteaUrl),
-        ...await applicationAt(gitea, giteaUrl, `${url}/sign-in/callback`),
-        OIDC_ROLE_MAP: "ops=viewer,ops:oncall=operator",
-        ADMIN_TOKENS: `robot:admin:${createHash("sha256").update(ADMIN_TOKEN).digest("hex")}`,
-        ADMIN_PUBLIC_URL: url,
-        ADMIN_LISTEN: `127.0.0.1:${port}`,
-        POD_CAPACITY: "2",
-      },
-    }),
-  );
+  const options = {
+    stateDir: place.stateDir,
+    env: {
+      ...await runnerAt(gitea, giteaUrl),
+      ...await applicationAt(gitea, giteaUrl, `${url}/sign-in/callback`),
+      OIDC_ROLE_MAP: "ops=viewer,ops:oncall=operator",
+      ADMIN_TOKENS: `robot:admin:${createHash("sha256").update(ADMIN_TOKEN).digest("hex")}`,
+      ADMIN_PUBLIC_URL: url,
+      ADMIN_LISTEN: `127.0.0.1:${port}`,
+      // Of one that is started again, too.
+      CAPABILITY_KEY: "k".repeat(32),
+      POD_CAPACITY: "2",
+    },
+  };
+  let controller = await startController(options);
+  stack.defer(() => controller[Symbol.asyncDispose]());
   await controller.url();
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
   const api = (path: string) => fetch(`${url}${path}`, { headers });
   const suite = { browser, url, giteaUrl, folder, api };
+  await ready(url);
+
+  await looks(suite);
+  const ended = await operator(suite);
+  const living = await viewer(suite);
+  await nobody(suite);
+  await byToken(suite);
+  await hostileBranch({ ...suite, token: ADMIN_TOKEN }, gitea);
+  await controller.end("SIGKILL");
+  controller = await startController(options);
+  await controller.url();
+  // It takes the lead of one that has not given it back, and what that one ran.
+  await ready(url, 60_000);
+  check("who has signed out is out after a restart, too", await answered(url, ended) === 401);
+  check("who has not is still in", await answered(url, living) === 200);
+  await controller.end("SIGTERM", { ms: 30_000 });
+}
+
+async function ready(url: string, timeoutMs = 30_000): Promise<void> {
   await eventually(async () => {
     const answer = await fetch(`${url}/readyz`);
     await answer.body?.cancel();
     return answer.ok;
-  }, { what: "the controller to be ready", timeoutMs: 30_000 });
+  }, { what: "the controller to be ready", timeoutMs });
+}
 
-  await looks(suite);
-  await operator(suite);
-  await viewer(suite);
-  await nobody(suite);
-  await byToken(suite);
-  await hostileBranch({ ...suite, token: ADMIN_TOKEN }, gitea);
-  await controller.end("SIGTERM", { ms: 30_000 });
+/** What the API answers to a cookie, as a copy of it would be sent. */
+async function answered(url: string, cookie: string): Promise<number> {
+  const answer = await fetch(`${url}/api/v1/status`, { headers: { cookie } });
+  await answer.body?.cancel();
+  return answer.status;
 }
 
 /** An operator, a viewer, and somebody without a group that counts. */
@@ -191,7 +211,8 @@ async function audited({ api }: Suite, query: string): Promise<readonly string[]
 const CAPACITY = "/api/v1/backends/pod/capacity";
 const formsOf = (page: Page) => page.locator("form[action^='/actions/']").count();
 
-async function operator(suite: Suite): Promise<void> {
+/** Resolves to the cookie of the session that was ended. */
+async function operator(suite: Suite): Promise<string> {
   const { browser, url, folder } = suite;
   const context = await browser.newContext(LIGHT);
   const page = await open(suite, context, WANTED);
@@ -225,22 +246,19 @@ async function operator(suite: Suite): Promise<void> {
   );
 
   const old = await sessionOf(context);
-  const status = async () => {
-    const answer = await fetch(`${url}/api/v1/status`, { headers: { cookie: old } });
-    await answer.body?.cancel();
-    return answer.status;
-  };
-  check("the cookie lets in before", await status() === 200);
+  check("the cookie lets in before", await answered(url, old) === 200);
   await page.locator(".who button").click();
   await page.waitForURL(/\/sign-in$/, PATIENCE);
   check("signing out takes the cookie away", await sessionOf(context) === "");
-  check("and the old cookie is nobody's", await status() === 401);
+  check("and the old cookie is nobody's", await answered(url, old) === 401);
   await page.goto(`${url}/backends/pod`);
   check("the page asks again who it is", page.url().startsWith(`${url}/sign-in?to=`));
   await context.close();
+  return old;
 }
 
-async function viewer(suite: Suite): Promise<void> {
+/** Resolves to the cookie of a session that goes on. */
+async function viewer(suite: Suite): Promise<string> {
   const context = await suite.browser.newContext({ ...LIGHT, javaScriptEnabled: false });
   const page = await open(suite, context, WANTED);
   await byGitea(suite, page, "vik");
@@ -263,12 +281,14 @@ async function viewer(suite: Suite): Promise<void> {
     (await audited(suite, "actor=vik&result=refused")).join() === "vik cordon,vik capacity",
   );
   const cookies = await context.cookies();
+  const living = await sessionOf(context);
   await context.close();
   // axe is a script.
   const scripted = await suite.browser.newContext(LIGHT);
   await scripted.addCookies(cookies);
   await inspect(await open(suite, scripted, "/backends/pod"), suite.folder, "signed-in-viewer");
   await scripted.close();
+  return living;
 }
 
 /** Whom Gitea knows and the role map does not, and who has been at Gitea before. */
