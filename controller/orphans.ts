@@ -38,7 +38,7 @@ export interface OrphanTimes {
 }
 
 /** SPEC 10: over 2 min old and seen twice. */
-export const DEFAULT_ORPHAN_TIMES: OrphanTimes = {
+const DEFAULT_ORPHAN_TIMES: OrphanTimes = {
   everyMs: 60_000,
   maxPauseMs: 900_000,
   minAgeMs: 120_000,

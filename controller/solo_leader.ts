@@ -43,7 +43,7 @@ export interface SoloTimes {
 }
 
 /** `frozenMs` < `deadMs` - `refreshMs`: who slept long enough to be replaced knows it. */
-export const DEFAULT_SOLO_TIMES: SoloTimes = {
+const DEFAULT_SOLO_TIMES: SoloTimes = {
   refreshMs: 5_000,
   deadMs: 15_000,
   lookMs: 2_000,

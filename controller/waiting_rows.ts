@@ -56,7 +56,7 @@ export function createWaitingRows(deps: {
 }
 
 /** One sentence for the job's author; null when it does not wait. */
-export function wordsFor(
+function wordsFor(
   entry: Entry,
   deps: {
     readonly ledger: Pick<Ledger, "inState">;

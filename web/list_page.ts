@@ -4,7 +4,7 @@ import { isAway } from "./away.ts";
 import type { RouteContext } from "./define.ts";
 
 /** Rows of one page of a list. */
-export const LIST_ROWS = 100;
+const LIST_ROWS = 100;
 const MAX_FILTER = 300;
 
 /** Filters of the URL by name; null when absent or empty. What is too long is cut. */

@@ -8,7 +8,7 @@ const LANGS: Readonly<Record<Locale, Lang>> = {
 };
 
 /** Name of the cookie with the language. */
-export const LANG_COOKIE = "lang";
+const LANG_COOKIE = "lang";
 
 /** The language named by a tag, e.g. of `?lang=` or a cookie; undefined if there is none such. */
 export function localeOf(tag: string | null | undefined): Locale | undefined {

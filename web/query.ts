@@ -5,7 +5,7 @@ import { assignmentIdSchema, backendNameSchema, stateNameSchema } from "./schema
 export const noInput = z.object({});
 
 /** `limit` and `cursor`, as every list takes them. */
-export const pageQuery = z.object({
+const pageQuery = z.object({
   limit: z.coerce.number<string>().int().min(1).max(500).default(50)
     .openapi({ description: "How many items at most" }),
   cursor: z.string().regex(/^[A-Za-z0-9_-]{1,500}$/, "expected a nextCursor of an earlier page")

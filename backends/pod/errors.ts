@@ -24,7 +24,7 @@ export function toBackendError(action: string, error: unknown): BackendError {
 }
 
 /** Which ResourceQuota is used up, in words; undefined when the refusal has another cause. */
-export function quotaOf(message: string): string | undefined {
+function quotaOf(message: string): string | undefined {
   const match = /exceeded quota: ([^,\s]+)(?:, requested: (.+?), used: (.+?), limited: (.+))?$/s
     .exec(message.trim());
   if (match === null) return undefined;

@@ -23,7 +23,7 @@ export interface PodSettings {
 }
 
 /** Where the gate keeps what belongs to the job; working and home directory. */
-export const WORK_DIRECTORY = "/work";
+const WORK_DIRECTORY = "/work";
 /** Where the image links to the gate's certificate from. */
 const GATE_DIRECTORY = "/run/identity-gate";
 const GRACE_SECONDS = 120;
@@ -87,7 +87,7 @@ export function checkPodSettings(settings: PodSettings): void {
 }
 
 /** Seconds between SIGTERM and SIGKILL. */
-export function graceSecondsOf(template: PodTemplate): number {
+function graceSecondsOf(template: PodTemplate): number {
   const given = template.spec.terminationGracePeriodSeconds;
   return typeof given === "number" ? given : GRACE_SECONDS;
 }

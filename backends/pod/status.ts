@@ -120,7 +120,7 @@ export function waitingOf(pod: Pod): Waiting | null {
 }
 
 /** The Pod's condition that says who is disrupting it, in words; undefined when nobody is. */
-export function disruptionOf(pod: Pod): string | undefined {
+function disruptionOf(pod: Pod): string | undefined {
   const found = pod.conditions.find(({ type, status }) =>
     type === "DisruptionTarget" && status === "True"
   );

@@ -5,7 +5,7 @@ import type { NatsConnection } from "./connection.ts";
 import { numberOf, textOf } from "./json.ts";
 
 /** Key of the leader: `{"holder": <name>, "place": <id or null>, "address": <of its pages or null>, "at": <ms>}`. */
-export const LEADER_KEY = "control.leader";
+const LEADER_KEY = "control.leader";
 
 /** The leader's key in the bucket; the streams must exist: `ensureStreams`. */
 export function createLeaderKey(

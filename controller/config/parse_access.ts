@@ -93,7 +93,7 @@ function oidcOf(reader: Reader, publicUrl: string | null): Access["oidc"] {
 }
 
 /** Lines `name:role:sha256hex`; empty ones and those that begin with `#` say nothing. */
-export function parseTokens(text: string): readonly TokenRule[] | undefined {
+function parseTokens(text: string): readonly TokenRule[] | undefined {
   const lines = linesOf(text, /\r?\n/);
   const rules = lines.flatMap((line) => {
     const match = /^([A-Za-z0-9][A-Za-z0-9._@-]{0,63}):([a-z]+):([0-9A-Fa-f]{64})$/.exec(line);
@@ -108,7 +108,7 @@ export function parseTokens(text: string): readonly TokenRule[] | undefined {
 }
 
 /** `group=role`, separated by commas or lines. */
-export function parseRoleMap(text: string): readonly RoleRule[] | undefined {
+function parseRoleMap(text: string): readonly RoleRule[] | undefined {
   const parts = linesOf(text, /[,\n]/);
   const rules = parts.flatMap((part) => {
     const at = part.lastIndexOf("=");
