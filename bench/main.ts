@@ -1,6 +1,6 @@
 /**
  * `deno task bench [-- --quick] [-- handover|dispatch|twenty_jobs|update_log|kubernetes|memory ...]`: speed and
- * size (SPEC 17), each beside a reference measured in the same run. The table goes to standard output,
+ * size, each beside a reference measured in the same run. The table goes to standard output,
  * what is going on to standard error. Exit code 1 when a bench could not be run; a missed bound is in
  * the table and no failure, because a loaded machine moves every figure.
  */

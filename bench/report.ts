@@ -1,4 +1,4 @@
-/** A bound of SPEC 17. */
+/** A bound that a row is held to. */
 export interface Bound {
   readonly kind: "at_least" | "at_most";
   readonly value: number;

@@ -110,7 +110,7 @@ export function forgetExecutor(
 
 const MOST_FORGOTTEN = 500;
 
-/** Overrides whose configured value has changed since: the configuration wins (SPEC 15). */
+/** Overrides whose configured value has changed since: the configuration wins. */
 export function outdatedOverrides(
   flags: ControlFlags,
   configured: Configured,

@@ -2,7 +2,7 @@ import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { BackendName, ExecutorName } from "./model/ids.ts";
 import type { ReasonCode } from "./model/reason.ts";
 
-/** Labels and annotations of an executor (SPEC 9), keys with their prefix. */
+/** Labels and annotations of an executor, keys with their prefix. */
 export interface Metadata {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;

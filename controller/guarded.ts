@@ -26,7 +26,7 @@ export function guardPorts(
   deps: {
     readonly clock: Clock;
     guard(): void;
-    /** The one exception (SPEC 5): a task that was fetched is stored, whoever leads meanwhile. */
+    /** The one exception: a task that was fetched is stored, whoever leads meanwhile. */
     readonly publish: AssignmentQueue["publish"];
   },
 ): GuardedPorts {

@@ -3,7 +3,7 @@ import type { Journal, JournalEntry } from "./journal.ts";
 import type { JournalEvent } from "./model/state.ts";
 import type { Recorder } from "./recorder.ts";
 
-/** Events that are about the executor rather than the assignment (SPEC 9). */
+/** Events that are about the executor rather than the assignment. */
 const EXECUTOR_EVENTS: ReadonlySet<JournalEvent> = new Set([
   "executor_absent",
   "executor_created",
@@ -12,7 +12,7 @@ const EXECUTOR_EVENTS: ReadonlySet<JournalEvent> = new Set([
   "identity_bound",
 ]);
 
-/** Events that are errors for the person on call (SPEC 16). */
+/** Events that are errors for the person on call. */
 const ERRORS: ReadonlySet<JournalEvent> = new Set([
   "invalid assignment",
   "conflicting assignment",

@@ -35,7 +35,7 @@ export const NO_BACKLOG: Backlogged = { pod: false, vm: false };
 export const MAX_OLDEST_WAIT_MS = 20 * 60_000;
 
 /**
- * The labels to declare (SPEC 5): `self-hosted` first, then `pod`, then `vm` or `vm-dev`. A label is
+ * The labels to declare: `self-hosted` first, then `pod`, then `vm` or `vm-dev`. A label is
  * withdrawn while its backend is cordoned or drained, and from the pending limit, or a wait of over
  * 20 minutes, until the backlog is at half the limit and nobody waits so long.
  */

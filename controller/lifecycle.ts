@@ -12,7 +12,7 @@ import { silenceOf } from "./silence.ts";
 import type { Strangers } from "./strangers.ts";
 import type { Worker } from "./worker.ts";
 
-/** Times of the lifecycle rules, milliseconds (SPEC 10). */
+/** Times of the lifecycle rules, milliseconds. */
 export interface LifecycleTimes {
   /** Between full lists. */
   readonly listMs: number;
@@ -26,7 +26,7 @@ export interface LifecycleTimes {
   readonly deafMs: number;
 }
 
-/** SPEC 10. */
+/** In production; the table of docs/reliability.md follows from them. */
 export const DEFAULT_LIFECYCLE_TIMES: LifecycleTimes = {
   listMs: 30_000,
   tickMs: 1_000,

@@ -4,7 +4,7 @@ import type { Claim, ReportedEnd, StepSnapshot } from "./model/record.ts";
 import type { Result } from "./model/reason.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 
-/** What the controller lays out for executors at the facade (SPEC 11, registry). */
+/** What the controller lays out for executors at the facade. */
 export interface Offers {
   /** Idempotent for the same task; returns `conflict` when another task or identity holds the id. */
   offer(info: AssignmentInfo, task: Task): "offered" | "conflict";

@@ -40,7 +40,7 @@ export interface Follow {
 const LOOK_MS = 250;
 /** Nothing left for so long: what was fetched before the label was gone has arrived by then. */
 const QUIET_MS = 2_000;
-/** A runner that was told to end its job is given this long (SPEC 10). */
+/** A runner that was told to end its job is given this long. */
 const PATIENCE_MS = 120_000;
 /** An end that takes longer says what it waits for. */
 const SLOW_MS = 15_000;

@@ -37,7 +37,7 @@ export interface OrphanTimes {
   readonly apartMs: number;
 }
 
-/** SPEC 10: over 2 min old and seen twice. */
+/** Over 2 min old and seen twice: younger ones may be on their way to us. */
 const DEFAULT_ORPHAN_TIMES: OrphanTimes = {
   everyMs: 60_000,
   maxPauseMs: 900_000,

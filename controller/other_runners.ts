@@ -18,7 +18,7 @@ const SHOWN = 10;
 
 /**
  * With `DEFAULT_BACKEND` we take jobs that say only `self-hosted`. Warns when other runners carry that
- * label too, because jobs that were meant for them may come to us (SPEC 6). `ours` is our runner's id
+ * label too, because jobs that were meant for them may come to us. `ours` is our runner's id
  * at Gitea. Never rejects: it is only advice.
  */
 export async function warnOfOthers(

@@ -12,7 +12,7 @@ export interface Pool extends Demand {
   capacity(): number;
   /** Assignments that hold a slot, in the order in which they got it. */
   holders(): ReadonlySet<AssignmentId>;
-  /** Slots held by executors that cannot be read or verified (SPEC 10). */
+  /** Slots held by executors that cannot be read or verified. */
   unknown(): number;
   /** True if this assignment holds a slot, or could have one now. */
   admits(id: AssignmentId): boolean;

@@ -16,7 +16,7 @@ import type { AssignmentQueue, StoredMessage } from "./queue.ts";
 import type { RecordWriter } from "./record_writer.ts";
 import type { Records } from "./records.ts";
 
-/** A message opened: the envelope's outcome (SPEC 6). */
+/** A message opened: the envelope's outcome. */
 export type Opened =
   | { readonly kind: "readable"; readonly info: AssignmentInfo; readonly task: Task }
   | { readonly kind: "invalid"; readonly detail: string }

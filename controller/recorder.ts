@@ -3,7 +3,7 @@ import type { ReasonCode } from "./model/reason.ts";
 import type { JournalEvent } from "./model/state.ts";
 
 /**
- * Measurements (SPEC 16). Label values are bounded by their types. Gauges that describe a state
+ * Measurements. Label values are bounded by their types. Gauges that describe a state
  * (assignments, slots, parked) are read from the views when they are scraped, not kept here.
  */
 export interface Recorder {

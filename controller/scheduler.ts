@@ -44,7 +44,7 @@ export interface SchedulerOptions {
   readonly graceMs?: number;
 }
 
-/** Takes tasks from Gitea into the queue (SPEC 5). */
+/** Takes tasks from Gitea into the queue. */
 export interface Scheduler {
   /**
    * Declares, then fetches until `signal` aborts; then lets fetches in flight finish and stores

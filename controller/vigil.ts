@@ -134,7 +134,7 @@ export function createVigil(deps: {
 /** A confirmation is waited for, so it asks only what it must know. */
 type Purpose = "heartbeat" | "confirmation";
 
-/** A cancel is heard within 10 s (SPEC 10): with a round of looking and the call itself. */
+/** A cancel is heard within 10 s: with a round of looking and the call itself. */
 const NEAR_MS = 8_500;
 /** How long one look at who is due serves. */
 const ROUND_MS = 1_000;

@@ -17,7 +17,7 @@ export interface WaitingRows {
   write(entry: Entry, signal: AbortSignal): Promise<void>;
 }
 
-/** At most one row in this time (SPEC 10). */
+/** At most one row in this time. */
 const EVERY_MS = 60_000;
 
 interface Said {

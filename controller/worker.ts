@@ -38,7 +38,7 @@ export type Outcome =
   /** The record says that this executor was handed the job: nothing is made any more. */
   | { readonly kind: "claimed"; readonly executor: ExecutorName };
 
-/** Finds or makes the executor of an assignment and gives it its identity (SPEC 9). */
+/** Finds or makes the executor of an assignment and gives it its identity. */
 export interface Worker {
   readonly backend: Backend;
   /** The executor's name: a function of instance and assignment. */

@@ -26,7 +26,7 @@ export interface TrustDomainOptions {
   readonly svidTtlMs?: number;
 }
 
-/** As for Pods (SPEC 9): what was taken from an executor is soon worth nothing. */
+/** As for Pods: what was taken from an executor is soon worth nothing. */
 const SVID_TTL_MS = 300_000;
 
 /**

@@ -1,7 +1,7 @@
 import { errorText } from "../lib/error_text.ts";
 import type { Fields, Logger } from "../lib/logger.ts";
 
-/** As in the controller's log (SPEC 16). */
+/** As in the controller's log. */
 type Level = "DEBUG" | "INFO" | "WARN" | "ERROR";
 
 /**

@@ -2,7 +2,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../lib/secret.ts";
 
 /**
- * Proof that its bearer was launched for exactly one assignment (SPEC 11): HMAC-SHA-256 over a
+ * Proof that its bearer was launched for exactly one assignment: HMAC-SHA-256 over a
  * versioned context string and the assignment id, as URL-safe base64. Deterministic, so that a
  * restarted controller knows it again without storing it.
  */

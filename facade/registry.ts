@@ -40,7 +40,7 @@ export type Resolved =
   | { readonly kind: "unproven" }
   | { readonly kind: "foreign" };
 
-/** What the controller lays out, and what executors find (SPEC 11). */
+/** What the controller lays out, and what executors find. */
 export interface Registry extends Offers {
   /** The caller's assignment. */
   resolve(id: AssignmentId, spiffeId: string): Resolved;
@@ -71,7 +71,7 @@ export interface RegistryDeps {
   ended(info: AssignmentInfo, relay: Relay): void;
 }
 
-/** Late log rows are forwarded this long after the end (SPEC 11). */
+/** Late log rows are forwarded this long after the end. */
 export const LATE_ROWS_MS = 60_000;
 
 interface Entry {

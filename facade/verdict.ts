@@ -19,7 +19,7 @@ export interface Verdict {
 }
 
 /**
- * Judges a final state (SPEC 12). The official runner reports success for a job that it was made to
+ * Judges a final state. The official runner reports success for a job that it was made to
  * stop: its log then ends with `context canceled`. A job that came to its own end while the executor
  * was being terminated says `Job succeeded` last, and is believed; any other success is not, once
  * the gate has said that the executor is being terminated. Measured on runner 1.0.8 and 3.1.0.

@@ -64,7 +64,7 @@ export async function connect(
   return { gitea, giteaWatch, nats, queue, control, events, svids };
 }
 
-/** The alarm of SPEC 14: in the log, and on every page. */
+/** Records are lost: an alarm in the log, and on every page. */
 export function noteLostRecords(
   { sources, clock, logger }: Pick<Surroundings, "sources" | "clock" | "logger">,
 ): void {

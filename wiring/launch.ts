@@ -2,7 +2,7 @@ import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
 import type { AssignmentId } from "../controller/model/ids.ts";
 
 /**
- * Launch environment of an executor, the same for every backend (SPEC 9). Holds the capability:
+ * Launch environment of an executor, the same for every backend. Holds the capability:
  * never logged, never on disk. Backends add `SPIFFE_ENDPOINT_SOCKET`.
  */
 export function createLaunch(options: {

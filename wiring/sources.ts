@@ -114,7 +114,7 @@ export function createSources(
   return sources;
 }
 
-/** The alarm of SPEC 14. */
+/** What every page says for a day after that. */
 export const RECORDS_LOST =
   "the bucket CI_RUNNER_STATE was missing beside an existing stream: records, cordons and drains are " +
   "lost; executors are taken over as their gates say what they hold, look at those that stay unknown";

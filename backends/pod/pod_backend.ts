@@ -179,7 +179,7 @@ export function createPodBackend(options: PodBackendOptions): Backend {
       const action = `Bind the identity of executor "${executor.name}"`;
       return call(action, options, async () => {
         const pod = await cluster.getPod(executor.name, options);
-        // One that is being deleted is made again, and gets no identity any more (SPEC 9).
+        // One that is being deleted is made again, and gets no identity any more.
         if (pod === undefined || pod.uid !== executor.uid || pod.deletion !== null) {
           throw new BackendError("conflict", `${action}: it is gone, or being deleted`);
         }

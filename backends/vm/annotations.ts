@@ -1,5 +1,5 @@
 /**
- * Annotations in a sandbox's metadata (SPEC 9). Metadata has only values in the form of Kubernetes'
+ * Annotations in a sandbox's metadata. Metadata has only values in the form of Kubernetes'
  * labels, so annotations are written as JSON with sorted keys, in URL-safe base64 without padding, cut
  * into chunks under numbered keys.
  */

@@ -12,7 +12,7 @@ export function groupsOf(sandboxes: readonly Sandbox[], prefix: string): Sandbox
 /**
  * The sandbox that is the executor, of several of its name: the one that the assignment's record names,
  * which is the only one that can have claimed; else the one whose identity was bound; else the one that
- * a create has given out; else the oldest (SPEC 9, ADR 0035). Undefined when there is none.
+ * a create has given out; else the oldest (ADR 0035). Undefined when there is none.
  * `sandboxes`: oldest first.
  */
 export function keptOf(

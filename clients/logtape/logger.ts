@@ -6,7 +6,7 @@ import { writeStderr } from "./stderr.ts";
 /** How the log looks and where it goes. */
 export interface LoggerOptions {
   readonly level: "debug" | "info" | "warn" | "error";
-  /** `json`: lines for machines (SPEC 16); `pretty`: for people. */
+  /** `json`: lines for machines; `pretty`: for people. */
   readonly format: "json" | "pretty";
   /** Takes one whole line; must not throw. Default: stderr, synchronously. */
   readonly write?: (line: string) => void;

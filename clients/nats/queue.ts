@@ -13,13 +13,13 @@ import { assignmentOf, MESSAGE_ID, removeMessage } from "./message.ts";
 import { readStored } from "./stored.ts";
 import type { StreamNames } from "./streams.ts";
 
-/** SPEC 7. */
+/** A message in hand is told to be in progress every 15 s. */
 const ACK_WAIT_MS = 45_000;
 const MAX_ACK_PENDING = 10_000;
 /** Headers are small; what the server counts beside the payload stays below this. */
 const HEADER_ROOM = 1_024;
 
-/** The queue of SPEC 7 on JetStream. The streams must exist: `ensureStreams`. */
+/** The queue on JetStream. The streams must exist: `ensureStreams`. */
 export function createQueue(
   connection: NatsConnection,
   deps: StreamNames & {

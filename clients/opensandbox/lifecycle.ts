@@ -26,7 +26,7 @@ export interface LifecycleOptions extends Omit<TransportOptions, "onOutcome"> {
   readonly listTimeoutMs?: number;
 }
 
-/** SPEC 9; the server takes 1 to 200. */
+/** The server takes 1 to 200. */
 const PAGE_SIZE = 100;
 /** More would be ten times of what a server is made for. */
 const MAX_PAGES = 200;

@@ -8,7 +8,7 @@ import { createBounded } from "./bounded.ts";
 import { createViewGauges } from "./gauges.ts";
 import { createLoopDelay } from "./loop_delay.ts";
 
-/** The program's measurements (SPEC 16). Disposing ends the sampling of the event loop. */
+/** The program's measurements. Disposing ends the sampling of the event loop. */
 export interface Metrics extends AsyncDisposable {
   readonly recorder: Recorder;
   /** Everything in Prometheus' text format. Never rejects because a view is not ready. */

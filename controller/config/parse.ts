@@ -38,7 +38,7 @@ const REAL_PARTS = [
   "OPENSANDBOX_API",
 ] as const;
 
-/** Reads the configuration from environment variables (SPEC 4); reports all faults at once. */
+/** Reads the configuration from environment variables; reports all faults at once. */
 export function parseConfig(
   env: Readonly<Record<string, string | undefined>>,
   machine: Machine,

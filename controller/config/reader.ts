@@ -8,7 +8,7 @@ export interface Fault {
   /** What was given, for people: quoted and cut, `nothing`, or `a secret of N bytes`. */
   readonly given: string;
   readonly allowed: string;
-  /** One sentence; several of them are fixed texts (SPEC 4). */
+  /** One sentence; several of them are fixed texts. */
   readonly message: string;
 }
 

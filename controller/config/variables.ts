@@ -6,7 +6,7 @@ export interface Variable {
   readonly file?: true;
 }
 
-/** Every variable that this program reads (SPEC 4). */
+/** Every variable that this program reads. */
 export const VARIABLES = {
   ADMIN_ADVERTISE: {},
   ADMIN_LISTEN: {},

@@ -24,7 +24,7 @@ export type Placed =
    */
   | { readonly kind: "permanent"; readonly taskId: TaskId | null; readonly detail: string };
 
-/** Backend, identity and the rest of what is known of a task (SPEC 6). Pure; never throws. */
+/** Backend, identity and the rest of what is known of a task. Pure; never throws. */
 export function placeTask(task: Task, options: PlaceOptions): Placed {
   const taskId = parseTaskId(task.id);
   if (taskId === undefined) {

@@ -1,6 +1,6 @@
 import type { AssignmentId, BackendName, TaskId } from "./ids.ts";
 
-/** Who the job is, derived from Gitea's trusted task context only (SPEC 6). */
+/** Who the job is, derived from Gitea's trusted task context only. */
 export interface Identity {
   /** `spiffe://<trust domain>/ci/<owner>/<repo>/<job key>`, or `/ci-fork/...`. */
   readonly spiffeId: string;

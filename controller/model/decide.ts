@@ -18,7 +18,7 @@ export interface Delays {
   readonly maxFailures: number;
 }
 
-/** SPEC 4 and 8. */
+/** In production; tests have shorter ones. */
 export const DEFAULT_DELAYS: Delays = {
   capacityWaitMs: 2_000,
   backendRetryMs: 15_000,
@@ -467,7 +467,7 @@ function presenceChanged(state: State, presence: "leaving" | "ended" | "gone"): 
     case "starting":
     case "ready":
     case "cleaned":
-      // Before the claim the next accept looks at what is there and decides (SPEC 9).
+      // Before the claim the next accept looks at what is there and decides.
       return same(state);
     default:
       return state satisfies never;

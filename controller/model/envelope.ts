@@ -32,7 +32,7 @@ export interface EnvelopeCodec {
 }
 
 /**
- * Envelopes of the queue (SPEC 6):
+ * Envelopes of the queue:
  * `{version: 2, id, backend, identity, keyId, nonce, task}`; `task` is base64 of AES-256-GCM over
  * the protobuf (gzip when smaller) and its tag, all other fields are additional data. The key comes
  * from `CAPABILITY_KEY` by HKDF-SHA-256 under a label of its own. Version 1 has `task` unsealed.

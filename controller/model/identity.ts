@@ -20,7 +20,7 @@ export interface IdentitySource {
 }
 
 /**
- * The identity of a job (SPEC 6) from the `context` of Gitea's task, of which a workflow can set
+ * The identity of a job from the `context` of Gitea's task, of which a workflow can set
  * nothing but the key of its own job. Pure and injective: two jobs share an ID only if they are the
  * same job of the same repository, as Gitea compares them, with the same fork flag.
  */

@@ -3,7 +3,7 @@ import { spiffeIdOf } from "./identity.ts";
 import { assignmentIdOf, type Instance, isBackendName, parseTaskId } from "./ids.ts";
 
 /**
- * Labels and annotations of an executor (SPEC 9): enough to go on if everything else is lost. Never
+ * Labels and annotations of an executor: enough to go on if everything else is lost. Never
  * a secret. The same shape as `Metadata` of the backend port.
  */
 export interface ExecutorMetadata {
@@ -23,7 +23,7 @@ export type ParsedMetadata =
     /** The stated signature; null when there is none. Not verified here. */
     readonly signature: string | null;
   }
-  /** `detail` is one of SPEC 6's texts, or says what else does not fit. */
+  /** `detail` is one of the fixed texts, or says what else does not fit. */
   | { readonly kind: "invalid"; readonly detail: string };
 
 /** Full keys under a prefix such as `ci.ddupan.top`. */
@@ -45,7 +45,7 @@ export interface MetadataKeys {
   };
 }
 
-/** The keys of SPEC 9 under `prefix`. */
+/** All keys under `prefix`. */
 export function metadataKeys(prefix: string): MetadataKeys {
   return {
     labels: {

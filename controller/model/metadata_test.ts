@@ -15,7 +15,7 @@ function build(context = {}): ExecutorMetadata {
   return buildMetadata(placed.info, { prefix: P, instance });
 }
 
-Deno.test("buildMetadata() writes the labels and annotations of SPEC 9", () => {
+Deno.test("buildMetadata() writes every label and annotation", () => {
   assert.deepEqual(build(), {
     labels: {
       [`${P}/runner`]: "true",

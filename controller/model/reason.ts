@@ -1,4 +1,4 @@
-/** Why an assignment waits or has failed: one code, with the evidence behind it (SPEC 10). */
+/** Why an assignment waits or has failed: one code, with the evidence behind it. */
 
 /** Every reason code there is; fixed words that operators and tests rely on. */
 export const REASONS = [

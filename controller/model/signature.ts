@@ -16,7 +16,7 @@ export interface Signed {
   readonly prefix: string;
 }
 
-/** Signature of an executor (SPEC 9): HMAC-SHA-256 over name, metadata and nonce, in lower-case hex. */
+/** Signature of an executor: HMAC-SHA-256 over name, metadata and nonce, in lower-case hex. */
 export function signMetadata(key: Secret, signed: Signed): string {
   return mac(key, message(signed)).toString("hex");
 }

@@ -154,7 +154,7 @@ export type Event =
   | { readonly kind: "unparked" }
   | { readonly kind: "record_deleted" };
 
-/** Names of the journal's entries (SPEC 8 and 9); fixed words. */
+/** Names of the journal's entries; fixed words. */
 export type JournalEvent =
   | "received"
   | "invalid assignment"

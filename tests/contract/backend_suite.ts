@@ -78,7 +78,7 @@ export function specOf(task: string, backend: BackendName): ExecutorSpec {
   };
 }
 
-/** What every backend promises (SPEC 9); runs on the fake and on the real ones. */
+/** What every backend promises; runs on the fake and on the real ones. */
 export function backendContract(
   name: string,
   setup: () => Promise<BackendWorld>,

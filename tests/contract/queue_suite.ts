@@ -86,7 +86,7 @@ export function startTaker(
   };
 }
 
-/** What every queue promises (SPEC 7); runs on the fake and on the real server. */
+/** What every queue promises; runs on the fake and on the real server. */
 export function queueContract(name: string, setup: () => Promise<QueueWorld>): void {
   const call = { signal: new AbortController().signal };
   const publish = (queue: AssignmentQueue, n: number, backend: BackendName = "pod") =>

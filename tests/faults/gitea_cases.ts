@@ -117,7 +117,7 @@ async function assignmentOf(world: World, job: OutsideJob): Promise<Assignment |
   return items.find(({ runId }) => runId === String(job.run));
 }
 
-/** How long the controller may not know of a cancellation (SPEC 10), with a second to act. */
+/** How long the controller may not know of a cancellation, with a second to act. */
 const HEARD_MS = 11_500;
 
 /** The user cancels the run in each phase of its job. */

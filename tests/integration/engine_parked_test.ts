@@ -3,7 +3,7 @@ import type { Engine } from "../../controller/engine.ts";
 import { createWorld, type World } from "../support/engine_world.ts";
 
 const CAPACITY = 4;
-/** SPEC 4: how long a parked message stays away. */
+/** How long a parked message stays away. */
 const PARK_MS = 300_000;
 const FAILED = 20;
 

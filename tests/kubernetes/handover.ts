@@ -338,7 +338,7 @@ async function verdict({ report }: Stage, troupe: Troupe): Promise<void> {
     assert.ok(judged.effects > 500, `only ${judged.effects} effects`);
     return Promise.resolve(
       `0 overlaps in ${judged.effects} effects and ${judged.handovers.length} changes of the ` +
-        `leader; apart from them ${judged.lateStores} stores of tasks in flight (SPEC 5), ` +
+        `leader; apart from them ${judged.lateStores} stores of tasks in flight, ` +
         `${judged.ownLabels} labels that processes took off their own Pods, and ` +
         `${judged.streams} streams made before anybody led`,
     );

@@ -7,7 +7,7 @@ export interface Effect {
   readonly where: "Gitea" | "NATS" | "Kubernetes";
   readonly what: string;
   /**
-   * `store`: a fetched task is published, which a former leader may do for 10 s more (SPEC 5).
+   * `store`: a fetched task is published, which a former leader may do for 10 s more.
    * `own label off`: a process says of its own Pod that it does not lead. `stream made`: the first
    * process ever makes the streams, before anybody leads.
    */
@@ -40,7 +40,7 @@ export interface Judgement {
   readonly handovers: readonly Handover[];
   /** Effects of one while another held the Lease, or before it ever led, in words. */
   readonly overlaps: readonly string[];
-  /** Stores of a former leader within the 10 s that SPEC 5 gives it. */
+  /** Stores of a former leader within the 10 s that it has for them. */
   readonly lateStores: number;
   /** Labels that processes took off their own Pods while they did not lead. */
   readonly ownLabels: number;
