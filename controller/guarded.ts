@@ -133,11 +133,9 @@ function guardRecords(records: Records, guard: () => void): Records {
 }
 
 function guardBackend(backend: Backend, guard: () => void): Backend {
+  // What it says of itself is said by whoever acts for it.
   return {
-    name: backend.name,
-    find: backend.find,
-    list: backend.list,
-    watch: backend.watch,
+    ...backend,
     create: first(guard, backend.create),
     bindIdentity: first(guard, backend.bindIdentity),
     markTerminal: first(guard, backend.markTerminal),

@@ -93,3 +93,19 @@ Deno.test("guardPorts() takes no message and gives none back while it is not sur
   stop.abort();
   await consuming.catch(() => {});
 });
+
+Deno.test("guardPorts() passes on what a backend says of itself", () => {
+  const clock = createFakeClock();
+  const untoldEnds = { silenceMs: 180_000, leavingMs: 3_000 };
+  const store = createFakeStore();
+  const { backends: [guarded] } = guardPorts({
+    gitea: createFakeGitea(),
+    queue: createFakeQueue({ clock }),
+    records: store.records(),
+    control: store.control,
+    backends: [createFakeBackend({ name: "vm", clock, untoldEnds })],
+  }, { clock, guard() {}, publish: () => Promise.reject(new Error("Nothing is published here")) });
+  assert.deepEqual(guarded?.untoldEnds, untoldEnds);
+  assert.equal(guarded.bindsForGood, true);
+  assert.equal(guarded.name, "vm");
+});
