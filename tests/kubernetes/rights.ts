@@ -71,7 +71,9 @@ export async function checkRights(stage: Stage): Promise<void> {
     },
   );
   await report.check("examples of the manifests are taken by the API server", async () => {
-    const names = ["admin-service", "nats", "node-uid", "quota", "secret"];
+    const names = ["admin-service", "microvms", "nats", "node-uid", "quota", "secret"];
+    // OpenSandbox's own, where guests are.
+    await kube.kubectl(["create", "namespace", "opensandbox"]);
     let objects = 0;
     for (const name of names) {
       for (const one of await readManifests(`examples/${name}.yaml`)) {
