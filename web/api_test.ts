@@ -235,6 +235,7 @@ Deno.test("openapi.json has every action with its body, its headers and what it 
       "401",
       "403",
       "404",
+      "408",
       "409",
       "412",
       "413",

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createSignOutStore } from "../../clients/nats/sign_out_store.ts";
-import { createSignOuts } from "../../controller/access/sign_outs.ts";
+import { createSignOuts, type SignOuts } from "../../controller/access/sign_outs.ts";
 import { QueueError } from "../../controller/queue.ts";
 import { eventually } from "../support/eventually.ts";
-import { DEPS, openNatsWorld } from "../support/nats_world.ts";
+import { DEPS, type NatsWorld, openNatsWorld } from "../support/nats_world.ts";
 import { createFakeSignOutStore } from "../fakes/sign_outs.ts";
 
 const call = { signal: new AbortController().signal };
@@ -57,38 +57,51 @@ for (const [name, setup] of Object.entries(STORES)) {
   });
 }
 
+/** Replicas, each with a connection of its own to the same server. */
+function replicasOf(world: NatsWorld) {
+  const stack = new AsyncDisposableStack();
+  const connections = [world.connection];
+  return {
+    start(): SignOuts {
+      const connection = stack.use(world.connect());
+      connections.push(connection);
+      const signOuts = createSignOuts(DEPS);
+      stack.use(signOuts.share(createSignOutStore(connection, DEPS)));
+      return signOuts;
+    },
+    /** The client's pause between two tries to connect goes on when it is closed meanwhile. */
+    async connected(): Promise<void> {
+      await eventually(() => connections.every(({ status }) => status().kind === "connected"), {
+        what: "every connection to be there",
+        timeoutMs: 20_000,
+      });
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
 Deno.test("a sign-out holds at other replicas at once, and after a crash of everything", async () => {
   await using world = await openNatsWorld({ jetstreamSync: "always" });
   const endsAt = later();
   const hash = hashOf("a");
   {
-    await using stack = new AsyncDisposableStack();
-    const replica = () => {
-      const signOuts = createSignOuts(DEPS);
-      stack.use(signOuts.share(createSignOutStore(stack.use(world.connect()), DEPS)));
-      return signOuts;
-    };
-    const [one, other] = [replica(), replica()];
+    await using replicas = replicasOf(world);
+    const [one, other] = [replicas.start(), replicas.start()];
     assert.equal(await one.end(hash, endsAt), "shared");
     await eventually(() => other.has(hash, endsAt), { what: "the other replica to hear of it" });
   }
   await world.nats.kill9();
   await world.nats.restart();
-  await using stack = new AsyncDisposableStack();
-  const restarted = createSignOuts(DEPS);
-  stack.use(restarted.share(createSignOutStore(stack.use(world.connect()), DEPS)));
+  await using replicas = replicasOf(world);
+  const restarted = replicas.start();
   await eventually(() => restarted.has(hash, endsAt), { what: "a new process to know it" });
+  await replicas.connected();
 });
 
 Deno.test("a sign-out while NATS is away is here alone, and everywhere once that is back", async () => {
   await using world = await openNatsWorld();
-  await using stack = new AsyncDisposableStack();
-  const replica = () => {
-    const signOuts = createSignOuts(DEPS);
-    stack.use(signOuts.share(createSignOutStore(stack.use(world.connect()), DEPS)));
-    return signOuts;
-  };
-  const [one, other] = [replica(), replica()];
+  await using replicas = replicasOf(world);
+  const [one, other] = [replicas.start(), replicas.start()];
   const endsAt = later();
   assert.equal(await one.end(hashOf("before"), endsAt), "shared");
   await world.nats.kill9();
@@ -100,4 +113,5 @@ Deno.test("a sign-out while NATS is away is here alone, and everywhere once that
     what: "the other replica to hear of it",
     timeoutMs: 20_000,
   });
+  await replicas.connected();
 });
