@@ -81,7 +81,8 @@ Deno.test("list() rejects, and does not say none, when pages hold fewer than the
   assert.equal(error.code, "unknown_outcome");
   assert.match(error.message, /0 sandboxes on its pages, 1 by its own count/);
   assert.equal(gets(server), 4);
-  assert.equal(api.status().state, "up", "each page was one");
+  assert.equal(api.status().lastError, error.message);
+  assert.notEqual(api.status().state, "up");
 });
 
 Deno.test("list() takes what is there when the count is too low", async () => {

@@ -101,13 +101,12 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
       return await work(AbortSignal.any([signal, deadline.signal]));
     } catch (error) {
       signal.throwIfAborted();
-      if (!deadline.signal.aborted) throw error;
-      const late = new SandboxError(
-        "unknown_outcome",
-        `no whole list within ${listTimeoutMs / 1000} s`,
-      );
-      keeper.failed(late);
-      throw late;
+      const failure = deadline.signal.aborted
+        ? new SandboxError("unknown_outcome", `no whole list within ${listTimeoutMs / 1000} s`)
+        : error;
+      // Also when each page by itself was an answer.
+      if (failure instanceof SandboxError) keeper.failed(failure);
+      throw failure;
     }
   };
 
