@@ -37,7 +37,7 @@ export function ApiPage({ data }: { data: ApiData }) {
       <PageHead title={text.title}>
         <a class="button push" href="/api/v1/openapi.json">{text.document}</a>
       </PageHead>
-      <p class="panel empty">{text.about}</p>
+      <p class="mute">{text.about}</p>
       <Panel id="reads" title={text.reads} aside={<span class="count num">{reads.length}</span>}>
         {reads.map((one) => <Operation key={one.path} operation={one} />)}
       </Panel>

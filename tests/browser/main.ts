@@ -11,10 +11,11 @@ import { attacks } from "./attacks_part.ts";
 import { canary } from "./canary_part.ts";
 import { drain } from "./drain_part.ts";
 import { fuzz } from "./fuzz_part.ts";
-import { startGrounds } from "./grounds.ts";
+import { type Grounds, startGrounds } from "./grounds.ts";
 import { inspect, LIGHT, lookAt, LOOKS } from "./looks.ts";
 import { many } from "./many_part.ts";
 import { manyReal } from "./many_real_part.ts";
+import { NAMES } from "./pictures.ts";
 import { liveElsewhere, otherForms, withoutScript } from "./pages_part.ts";
 import { real } from "./real_part.ts";
 import { release } from "./release_part.ts";
@@ -40,10 +41,15 @@ await using browser = await startBrowser();
 {
   await using site = startSite();
   if (wants("looks")) {
-    for (const look of LOOKS) await lookAt(browser, { site, folder }, look);
+    const left = LOOKS.values();
+    const lane = async () => {
+      for (const look of left) await lookAt(browser, { site, folder }, look);
+    };
+    await Promise.all([lane(), lane(), lane()]);
     await absent(browser, site);
   }
   if (wants("pages")) {
+    await pictures();
     await withoutScript(browser, site, folder);
     await otherForms(site);
     await actions(browser, site, folder);
@@ -61,20 +67,33 @@ if (wants("many")) {
   await many(browser, folder);
   await manyReal(browser, folder);
 }
-if (["real", "drain", "canary", "attacks"].some(wants)) {
-  await using grounds = await startGrounds();
-  if (wants("real")) await timed("real", () => real(browser, folder, grounds));
-  if (wants("drain")) await timed("drain", () => drain(browser, folder, grounds));
-  if (wants("canary")) await timed("canary", () => canary(browser, folder, grounds));
-  if (wants("attacks")) await timed("attacks", () => attacks(browser, folder, grounds));
-}
-if (wants("release")) await timed("release", () => release(browser, folder));
-if (wants("fuzz")) await fuzz();
-if (wants("sign-in")) await signIn(browser, folder);
+await realParts();
 say(`screenshots in ${folder}`);
 Deno.exitCode = finish();
 
-/** One part of the real stack; what it throws is a failure of it alone. */
+/** What mostly waits for real servers goes on side by side, in lanes of about one length. */
+async function realParts(): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const grounds = ["real", "drain", "canary", "attacks"].some(wants)
+    ? stack.use(await startGrounds())
+    : undefined;
+  const on = (part: (browser: Browser, folder: string, grounds: Grounds) => Promise<void>) => () =>
+    grounds === undefined ? Promise.resolve() : part(browser, folder, grounds);
+  const lane = async (parts: Readonly<Record<string, () => Promise<void>>>) => {
+    for (const [name, part] of Object.entries(parts)) {
+      if (wants(name)) await timed(name, part);
+    }
+  };
+  await Promise.all([
+    lane({ release: () => release(browser, folder) }),
+    lane({ real: on(real), attacks: on(attacks) }),
+    lane({ drain: on(drain), canary: on(canary), "sign-in": () => signIn(browser, folder) }),
+  ]);
+  // Alone: it takes what there is of the machine.
+  await lane({ fuzz });
+}
+
+/** One part; what it throws is a failure of it alone. */
 async function timed(name: string, part: () => Promise<void>): Promise<void> {
   const since = performance.now();
   await part().catch((error: unknown) => {
@@ -82,6 +101,17 @@ async function timed(name: string, part: () => Promise<void>): Promise<void> {
     fail(`${name}: ${error instanceof Error ? error.stack : error}${cause}`);
   });
   say(`        part ${name} took ${((performance.now() - since) / 1_000).toFixed(0)} s`);
+}
+
+/** docs/screenshots/ has each page, in each form and in further states. */
+async function pictures(): Promise<void> {
+  const at = new URL("../../docs/screenshots/", import.meta.url);
+  const there = new Set((await Array.fromAsync(Deno.readDir(at))).map(({ name }) => name));
+  const index = await Deno.readTextFile(new URL("README.md", at));
+  const missing = NAMES.filter((name) => !there.has(`${name}.png`));
+  check(`${NAMES.length} pictures are there: ${missing.join(", ")}`, missing.length === 0);
+  const unnamed = NAMES.filter((name) => !index.includes(`(${name}.png)`));
+  check(`all pictures are in the index: ${unnamed.join(", ")}`, unnamed.length === 0);
 }
 
 async function absent(browser: Browser, site: Site): Promise<void> {

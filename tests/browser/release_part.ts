@@ -247,10 +247,11 @@ async function giveUp(suite: Suite, context: BrowserContext, held: Held): Promis
   if (of === "down") {
     const now = await suite.facts(held);
     const { state: shown, error } = await state();
-    const forgotten = tier === "forget";
+    // What ended by itself has said so, and holds no slot; its executor is there all the same.
+    const kept = said.slot === "freed_when_executor_gone";
     check(
       `${name}: ${JSON.stringify(now)}, the operation is ${shown} (${error ?? "no error"})`,
-      now.executor && now.slot === !forgotten && shown === (forgotten ? "done" : "running"),
+      now.executor && now.slot === kept && shown === (tier === "forget" ? "done" : "running"),
     );
     await inspect(page, folder, `real-release-down-${tier}`);
   } else {

@@ -1,47 +1,30 @@
-/** Makes the pictures of docs/screenshots/: `deno run -A tests/browser/screenshots.ts`. */
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import type { Views } from "../../controller/views.ts";
+/** Makes the pictures of docs/screenshots/: `deno run -A tests/browser/screenshots.ts [name...]`. */
+import type { Browser, Page } from "playwright-core";
+import type { BackendView, Views } from "../../controller/views.ts";
 import { changedViews } from "../fakes/changed_views.ts";
 import { HOSTILE, SKETCHES } from "../fakes/sample_jobs.ts";
 import type { FakeViews } from "../fakes/views.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { createTestAccess } from "../support/test_access.ts";
-import { CHINESE, DARK, LIGHT } from "./looks.ts";
+import { createTestAccess, tokenOf } from "../support/test_access.ts";
+import { LIGHT } from "./looks.ts";
+import { DRAINING, EMPTY, FORMS, type Picture, PICTURES, STANDBY, VIEWER } from "./pictures.ts";
 import { openPage, say, type Site, startBrowser, startSite } from "./support.ts";
 
 const FOLDER = decodeURIComponent(new URL("../../docs/screenshots/", import.meta.url).pathname);
-const PHONE = { viewport: { width: 390, height: 844 }, colorScheme: "light" } as const;
 
-interface Picture {
-  readonly name: string;
-  readonly path: string;
-  readonly context: BrowserContextOptions;
-  /** Opened before the picture is taken. */
-  readonly open?: string;
-}
-
-const PICTURES: readonly Picture[] = [
-  { name: "now", path: "/", context: LIGHT },
-  { name: "now-dark", path: "/", context: DARK },
-  { name: "now-chinese", path: "/", context: CHINESE },
-  { name: "now-phone", path: "/", context: PHONE },
-  { name: "job", path: "/assignments/gitea-task-803", context: LIGHT },
-  { name: "job-failed", path: "/assignments/gitea-task-799", context: DARK },
-  { name: "job-parked", path: "/assignments/gitea-task-796", context: LIGHT },
-  { name: "executors", path: "/executors", context: LIGHT },
-  { name: "backend", path: "/backends/pod", context: LIGHT, open: "text=Drain…" },
-  { name: "backend-cordoned", path: "/backends/vm", context: DARK },
-  { name: "backend-phone", path: "/backends/vm", context: PHONE },
-  { name: "canary", path: "/canary", context: LIGHT, open: "text=Promote to vm…" },
-  { name: "leader", path: "/leader", context: LIGHT },
-  { name: "history", path: "/history?backend=vm", context: LIGHT },
-  { name: "audit", path: "/audit", context: LIGHT },
-  { name: "health", path: "/health", context: LIGHT },
-  { name: "operation", path: "/operations/op-1", context: LIGHT },
-  { name: "release", path: "/assignments/gitea-task-803/release", context: LIGHT },
-  { name: "release-chinese", path: "/assignments/gitea-task-803/release", context: CHINESE },
+const html = JSON.stringify(HOSTILE.html);
+/** In JSON: what is a field's whole text gets a word, and what was added to one goes. */
+const PLAIN: readonly (readonly [string, string])[] = [
+  [`"actor":${html}`, `"actor":"mira"`],
+  [`"job":${html}`, `"job":"smoke"`],
+  [`"note":${html}`, `"note":"one node less"`],
+  [`"detail":${html}`, `"detail":"no answer in 10 s"`],
+  [JSON.stringify(HOSTILE.rtl), `"acme/probe"`],
+  [JSON.stringify('=HYPERLINK("http://x")'), `"more slots, please"`],
+  ...Object.values(HOSTILE).map((each) => [JSON.stringify(each).slice(1, -1), ""] as const),
 ];
 
+const wanted = (name: string) => Deno.args.length === 0 || Deno.args.includes(name);
 const jobs = SKETCHES.filter(({ task }) => task !== 814);
 await Deno.mkdir(FOLDER, { recursive: true });
 await using browser = await startBrowser();
@@ -49,18 +32,27 @@ await using browser = await startBrowser();
   await using site = startSite({ jobs, wrap: tamed });
   for (const picture of PICTURES) await take(browser, site, picture);
 }
-await signIn(browser);
+if (Object.keys(FORMS).some((form) => wanted(`sign-in${form}`))) await signIn(browser);
+await viewer(browser);
 await empty(browser);
 await standby(browser);
-await many(browser);
-await disconnected(browser);
+await draining(browser);
+if (wanted("refused")) await refused(browser);
+if (wanted("ten-thousand")) await many(browser);
+if (wanted("disconnected")) await disconnected(browser);
 say(`pictures in ${FOLDER}`);
 
 async function take(browser: Browser, site: Site, picture: Picture): Promise<void> {
+  if (!wanted(picture.name)) return;
   const context = await browser.newContext(picture.context);
-  const page = await openPage(context, site.url + picture.path);
-  if (!picture.path.endsWith("release")) await page.waitForSelector(".is-live");
-  if (picture.open !== undefined) await page.locator(picture.open).first().click();
+  const page = await openPage(context, site.url + picture.path, { quiet: true });
+  // Pages that rest have no mark.
+  if (await page.locator("script[src]").count() > 0) await page.waitForSelector(".is-live");
+  if (picture.open !== undefined) {
+    const part = page.locator("details", { has: page.locator(picture.open) })
+      .or(page.locator(picture.open).and(page.locator("details")));
+    await part.first().locator("summary").click();
+  }
   await save(page, picture.name);
   await context.close();
 }
@@ -79,8 +71,7 @@ async function signIn(browser: Browser): Promise<void> {
   };
   const access = createTestAccess(systemClock, { signOn });
   await using site = startSite({ jobs, wrap: tamed, access });
-  const forms = { "": LIGHT, "-dark": DARK, "-chinese": CHINESE, "-phone": PHONE };
-  for (const [name, options] of Object.entries(forms)) {
+  for (const [name, options] of Object.entries(FORMS)) {
     const context = await browser.newContext(options);
     const page = await openPage(context, `${site.url}/backends/pod`, { quiet: true });
     await save(page, `sign-in${name}`);
@@ -94,28 +85,81 @@ async function signIn(browser: Browser): Promise<void> {
   }
 }
 
+/** What somebody sees who may only look. */
+async function viewer(browser: Browser): Promise<void> {
+  await using site = startSite({ jobs, wrap: tamed, access: createTestAccess(systemClock) });
+  for (const picture of VIEWER) {
+    const extraHTTPHeaders = { authorization: `Bearer ${tokenOf("viewer")}` };
+    await take(browser, site, { ...picture, context: { ...picture.context, extraHTTPHeaders } });
+  }
+}
+
 async function empty(browser: Browser): Promise<void> {
   await using site = startSite({ jobs: [], wrap: tamed });
-  await take(browser, site, { name: "empty", path: "/", context: LIGHT });
+  for (const picture of EMPTY) await take(browser, site, picture);
+}
+
+/** A drain of `pod` at half time. */
+async function draining(browser: Browser): Promise<void> {
+  const drain = {
+    ...{ by: "mira", note: "new nodes", hold: false, remaining: 9 },
+    at: new Date(Date.now() - 200_000).toISOString(),
+    deadline: new Date(Date.now() + 1_600_000).toISOString(),
+  };
+  const drained = (backend: BackendView): BackendView =>
+    backend.name === "pod" ? { ...backend, drain } : backend;
+  const wrap = (views: FakeViews): Views => {
+    const tame = tamed(views);
+    const status = () => ({ ...tame.status(), backends: tame.backends().map(drained) });
+    return {
+      ...tame,
+      status,
+      backends: () => status().backends,
+      backend: (name) => status().backends.find((backend) => backend.name === name),
+    };
+  };
+  await using site = startSite({ jobs, wrap });
+  for (const picture of DRAINING) await take(browser, site, picture);
+}
+
+/** A form that came too late. */
+async function refused(browser: Browser): Promise<void> {
+  await using site = startSite({ jobs, wrap: tamed });
+  const context = await browser.newContext(LIGHT);
+  const page = await openPage(context, `${site.url}/assignments/gitea-task-796`, { quiet: true });
+  site.actions.answer({
+    kind: "stale",
+    detail: "Look again: it has changed since you looked",
+    current: { id: "gitea-task-796", state: "running", repository: "acme/billing" },
+  });
+  await page.getByRole("button", { name: "Retry now" }).click();
+  await page.getByText("Nothing was done").waitFor();
+  await save(page, "refused");
+  await context.close();
 }
 
 /** A replica that does not lead, and a server that is away. */
 async function standby(browser: Browser): Promise<void> {
-  await using site = startSite({ jobs, wrap: tamed });
-  const { leader, sources } = site.views.status();
-  site.views.override({
-    leader: { ...leader, leading: false, self: "gdr-7d4b9c6f5-q9rlm" },
-    sources: {
-      ...sources,
-      nats: {
-        state: "down",
-        since: new Date(Date.now() - 95_000).toISOString(),
-        ageMs: 95_000,
-        lastError: "connect 10.0.3.7:4222: connection refused",
+  const away = {
+    state: "down",
+    since: new Date(Date.now() - 95_000).toISOString(),
+    ageMs: 95_000,
+    lastError: "connect 10.0.3.7:4222: connection refused",
+  } as const;
+  const wrap = (views: FakeViews): Views => {
+    const tame = tamed(views);
+    const leader = () => ({ ...tame.leader(), leading: false, self: "gdr-7d4b9c6f5-q9rlm" });
+    return {
+      ...tame,
+      leader,
+      status() {
+        const status = tame.status();
+        return { ...status, leader: leader(), sources: { ...status.sources, nats: away } };
       },
-    },
-  });
-  await take(browser, site, { name: "standby", path: "/", context: LIGHT });
+    };
+  };
+  await using site = startSite({ jobs, wrap });
+  for (const picture of STANDBY) await take(browser, site, picture);
 }
 
 async function many(browser: Browser): Promise<void> {
@@ -143,15 +187,13 @@ async function disconnected(browser: Browser): Promise<void> {
   await context.close();
 }
 
-/** The sample without the strings that an attacker would choose: those are for tests. */
+/** The sample with plausible words in place of strings that an attacker would choose: those are for tests. */
 function tamed(views: FakeViews): Views {
   const tame = <T>(value: T): T => {
     let text = JSON.stringify(value);
     if (text === undefined) return value;
-    for (const hostile of Object.values(HOSTILE)) {
-      text = text.replaceAll(JSON.stringify(hostile).slice(1, -1), "");
-    }
-    return JSON.parse(text.replaceAll('"actor":""', '"actor":"mira"').replaceAll(' "', '"'));
+    for (const [hostile, word] of PLAIN) text = text.replaceAll(hostile, word);
+    return JSON.parse(text.replaceAll(' "', '"'));
   };
   return changedViews(views, tame);
 }
