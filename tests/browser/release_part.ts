@@ -32,6 +32,8 @@ const VM = "backends/vm";
 /** Gitea has an end that comes at once, and a slot that is given back at once is free, within this. */
 const AT_ONCE_MS = 5_000;
 const END_MS = 60_000;
+/** One that has ended, and whose gate's goodbye was told to a controller that is dead, stays for a minute. */
+const LINGER_MS = 150_000;
 
 /** A job, and what belongs to it. */
 interface Held {
@@ -59,6 +61,8 @@ interface Suite {
   readonly stage: Stage;
   readonly url: string;
   facts(held: Held): Promise<Facts>;
+  /** The same without what asking SPIRE costs: its entry counts as gone. */
+  quickFacts(held: Held): Promise<Facts>;
 }
 
 /**
@@ -95,9 +99,11 @@ export async function release(browser: Browser, folder: string): Promise<void> {
 
   await controller.process.kill();
   const next = startVmController(stage, env);
+  // Whatever becomes of the checks: it must not outlive them.
+  stack.defer(async () => await (await next.catch(() => undefined))?.[Symbol.asyncDispose]());
   await forgottenStaysAway(suite, down, { next, heal: () => proxy.cut = false });
-  stack.use(await next);
   await audited(suite, held);
+  await goneAtLast(suite, down);
   await contexts.scripted.close();
   await contexts.plain.close();
   await stepDown(suite);
@@ -115,24 +121,29 @@ function createSuite(
     ...{ user: null, password: null, credsFile: null, caFile: null },
   }, DEPS));
   const queue = createQueue(connection, { ...NAMES, ...DEPS });
+  const quickFacts: Suite["quickFacts"] = async ({ view, uid, run }) => {
+    const [backend, sandboxes, messages, { jobs }] = await Promise.all([
+      read<BackendView>(url, VM),
+      objects.list(),
+      queue.list("vm", { fromSequence: 1, limit: 100 }, { signal }),
+      gitea.run(repository, run),
+    ]);
+    return {
+      slot: backend.slots.some(({ assignmentId }) => assignmentId === view.id),
+      executor: sandboxes.some(({ name }) => name === uid),
+      entry: false,
+      message: messages.some(({ id }) => id === view.id),
+      gitea: jobs[0]?.status ?? "absent",
+    };
+  };
   return {
     ...base,
     url,
-    async facts({ view, uid, run }) {
-      const [backend, sandboxes, entries, messages, { jobs }] = await Promise.all([
-        read<BackendView>(url, VM),
-        objects.list(),
-        peers.spire.server(["entry", "show", "-spiffeID", view.spiffeId]),
-        queue.list("vm", { fromSequence: 1, limit: 100 }, { signal }),
-        gitea.run(repository, run),
-      ]);
-      return {
-        slot: backend.slots.some(({ assignmentId }) => assignmentId === view.id),
-        executor: sandboxes.some(({ name }) => name === uid),
-        entry: entries.includes(view.spiffeId),
-        message: messages.some(({ id }) => id === view.id),
-        gitea: jobs[0]?.status ?? "absent",
-      };
+    quickFacts,
+    async facts(held) {
+      const { spiffeId } = held.view;
+      const entries = await peers.spire.server(["entry", "show", "-spiffeID", spiffeId]);
+      return { ...await quickFacts(held), entry: entries.includes(spiffeId) };
     },
   };
 }
@@ -225,7 +236,7 @@ async function giveUp(suite: Suite, context: BrowserContext, held: Held): Promis
 
   const { gitea: end } = said;
   const result = end.when === "at_once" ? end.result : "cancelled";
-  await eventually(async () => (await suite.facts(held)).gitea === result, {
+  await eventually(async () => (await gitea.run(repository, run)).jobs[0]?.status === result, {
     what: `the job of "${note}" to be ${result} at Gitea`,
     timeoutMs: end.when === "at_once" ? AT_ONCE_MS : END_MS,
     everyMs: 100,
@@ -245,10 +256,13 @@ async function giveUp(suite: Suite, context: BrowserContext, held: Held): Promis
     check(`${name}: its slot is free at once`, true);
   }
   if (of === "down") {
+    // What ended by itself says so a moment later, and holds no slot; its executor is there all the same.
+    const kept = said.slot === "freed_when_executor_gone";
+    if (!kept) {
+      await until(suite, held, { what: "its slot to be free", ms: END_MS }, ({ slot }) => !slot);
+    }
     const now = await suite.facts(held);
     const { state: shown, error } = await state();
-    // What ended by itself has said so, and holds no slot; its executor is there all the same.
-    const kept = said.slot === "freed_when_executor_gone";
     check(
       `${name}: ${JSON.stringify(now)}, the operation is ${shown} (${error ?? "no error"})`,
       now.executor && now.slot === kept && shown === (tier === "forget" ? "done" : "running"),
@@ -280,11 +294,14 @@ async function until(
   holds: (facts: Facts) => boolean,
 ): Promise<void> {
   let last: Facts | undefined;
-  await eventually(async () => holds(last = await suite.facts(held)), {
-    what,
-    timeoutMs: ms,
-    everyMs: 100,
-  }).catch((cause) => {
+  await eventually(
+    async () => holds(last = await suite.quickFacts(held)) && holds(last = await suite.facts(held)),
+    {
+      what,
+      timeoutMs: ms,
+      everyMs: 200,
+    },
+  ).catch((cause) => {
     throw new Error(`${held.of} ${held.tier}: ${JSON.stringify(last)}`, { cause });
   });
 }
@@ -309,7 +326,6 @@ async function forgottenStaysAway(
 ): Promise<void> {
   const { url, browser, folder } = suite;
   const forgotten = down.filter(({ tier }) => tier === "forget");
-  const others = down.filter(({ tier }) => tier !== "forget");
   const up = await eventually(async () => await read<BackendView>(url, VM), {
     what: "the page after the restart",
     timeoutMs: 60_000,
@@ -326,15 +342,6 @@ async function forgottenStaysAway(
     });
   }
   check("forgotten: it does not come back at recovery, and is deleted when it is seen", true);
-  for (const one of others) {
-    await until(
-      suite,
-      one,
-      { what: "the others to go", ms: END_MS },
-      (now) => !now.slot && !now.executor && !now.entry,
-    );
-  }
-  check("backend back: the others give their slots back, and nothing is left", true);
   const after = await openSandboxObjects(suite.stage.peers).list();
   const made = after.filter(({ name }) => !guests.some((guest) => guest.name === name));
   check(`forgotten: none of them is run again (${made.length} new executors)`, made.length === 0);
@@ -343,6 +350,19 @@ async function forgottenStaysAway(
   await page.waitForSelector(".is-live", PATIENCE);
   await inspect(page, folder, "real-executors-none");
   await context.close();
+}
+
+/** The others' slots come back when the backend answers again: that one has ended is found out anew. */
+async function goneAtLast(suite: Suite, down: readonly Held[]): Promise<void> {
+  for (const one of down.filter(({ tier }) => tier !== "forget")) {
+    await until(
+      suite,
+      one,
+      { what: "nothing to be left", ms: LINGER_MS },
+      (now) => !now.slot && !now.executor && !now.entry,
+    );
+  }
+  check("backend back: the others give their slots back, and nothing is left", true);
 }
 
 /** One row each, with who, what, target, before, after, note and result. */
