@@ -74,9 +74,15 @@ for (
   const [status, code, expected, words] of [
     [429, "KUBERNETES::POOL_CAPACITY_EXHAUSTED", "quota", /in words/],
     [504, "KUBERNETES::POD_READY_TIMEOUT", "quota", /in words/],
-    [403, "KUBERNETES::QUOTA_EXCEEDED", "quota", /in words/],
-    [404, "KUBERNETES::POOL_NOT_FOUND", "refused", /in words/],
-    [401, "INVALID_API_KEY", "refused", /check OPENSANDBOX_API_KEY/],
+    [403, "KUBERNETES::QUOTA_EXCEEDED", "quota", /in words: raise the quota of the sandboxes/],
+    [404, "KUBERNETES::POOL_NOT_FOUND", "refused", /in words: check OPENSANDBOX_POOL$/],
+    [401, "INVALID_API_KEY", "refused", /check OPENSANDBOX_API_KEY$/],
+    [
+      401,
+      "",
+      "refused",
+      /check OPENSANDBOX_API_KEY, and that OPENSANDBOX_API leads to OpenSandbox$/,
+    ],
     [400, "SANDBOX::INVALID_METADATA_LABEL", "invalid", /in words/],
     [500, "KUBERNETES::POOL_API_ERROR", "unknown_outcome", /in words/],
   ] as const

@@ -35,11 +35,13 @@ export function failureOfAnswer(
   const code = typeof named === "string" ? oneLine(named, 80) : "";
   const said = typeof message === "string" ? oneLine(message, 400) : detailOf(detail);
   const words = said !== "" ? said : code === "" ? oneLine(text, 200) || "no reason given" : "";
-  const sentence = [`the server answered ${status}`, code, words].filter((part) => part !== "");
-  const way = wayOut(status);
+  const sentence = [`the server answered ${status}`, code, words].filter((part) => part !== "")
+    .join(": ");
+  const failure = codeOf(status, code);
+  const way = wayOut(failure, status, code);
   return new SandboxError(
-    codeOf(status, code),
-    hide(sentence.join(": ")) + (way === "" ? "" : `: ${way}`),
+    failure,
+    way === "" ? hide(sentence) : `${hide(sentence.replace(/\.$/, ""))}: ${way}`,
     { retryAfterMs: retryAfter(headers, now) },
   );
 }
@@ -131,8 +133,13 @@ function retryAfter(headers: Headers, now: number): number | null {
   return Math.min(Math.max(0, at - (Number.isNaN(from) ? now : from)), MAX_RETRY_AFTER_MS);
 }
 
-function wayOut(status: number): string {
-  if (status === 401) return "check OPENSANDBOX_API_KEY";
+function wayOut(failure: SandboxErrorCode, status: number, code: string): string {
+  if (failure === "pool_missing") return "check OPENSANDBOX_POOL";
+  if (failure === "quota") return "raise the quota of the sandboxes' namespace";
   if (status >= 300 && status < 400) return "give OPENSANDBOX_API the address that it points to";
-  return "";
+  if (failure !== "unauthorized") return "";
+  // Without a code of OpenSandbox's own it may be another server that answered.
+  return code === ""
+    ? "check OPENSANDBOX_API_KEY, and that OPENSANDBOX_API leads to OpenSandbox"
+    : "check OPENSANDBOX_API_KEY";
 }

@@ -14,13 +14,17 @@ import {
   spiffeVolume,
 } from "./values.ts";
 
+/** Far more than one controller is made for: what is above is a typing error. */
+const MOST_JOBS = 100_000;
+const MONTH_SECONDS = 30 * 24 * 3_600;
+
 /** Which backends are on, and how much they take. */
 export function backendsOf(reader: Reader, { components }: Basics): Config["backends"] {
   const one = (name: BackendName, fallback: string) => {
     const prefix = name === "pod" ? "POD" : "VM";
     const whole = (what: string) => ({
-      allowed: `a whole number${what}, 0 or more`,
-      parse: integer(0, 100_000),
+      allowed: `a whole number${what}, 0 to ${MOST_JOBS}`,
+      parse: integer(0, MOST_JOBS),
     });
     const capacity = reader.value(`${prefix}_CAPACITY`, fallback, whole(" of slots"));
     const pendingLimit = reader.value(
@@ -87,10 +91,13 @@ export function vmOf(reader: Reader, { components, executors }: Basics): Config[
     api: reader.optional("OPENSANDBOX_API", api),
     apiKey: reader.secret("OPENSANDBOX_API_KEY", HEADER_SECRET),
     apiKeyFile: reader.secretFile("OPENSANDBOX_API_KEY"),
-    pool: reader.value("OPENSANDBOX_POOL", "ci-vm", { allowed: "a pool name", parse: dnsLabel }),
+    pool: reader.value("OPENSANDBOX_POOL", "ci-vm", {
+      allowed: "a pool name: at most 63 of a-z, 0-9 and -",
+      parse: dnsLabel,
+    }),
     timeoutMs: 1000 * reader.value("VM_TIMEOUT_SECONDS", "14400", {
-      allowed: "a whole number of seconds, 60 or more",
-      parse: integer(60, 30 * 24 * 3600),
+      allowed: `a whole number of seconds, 60 to ${MONTH_SECONDS}`,
+      parse: integer(60, MONTH_SECONDS),
     }),
   };
 }

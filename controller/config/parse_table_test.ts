@@ -217,7 +217,7 @@ const TABLE: readonly {
   },
   {
     name: "VM_CAPACITY",
-    refused: ["-1", "x"],
+    refused: ["-1", "x", "100001"],
     accepted: [["3", (c) => c.backends.vm.capacity, 3]],
   },
   {
@@ -272,7 +272,7 @@ const TABLE: readonly {
   },
   {
     name: "VM_TIMEOUT_SECONDS",
-    refused: ["59", "4h"],
+    refused: ["59", "4h", "2592001"],
     accepted: [["60", (c) => c.vm.timeoutMs, 60_000]],
   },
   {
