@@ -1,5 +1,5 @@
 import type { AuditView } from "../controller/views.ts";
-import { isObject } from "../lib/json_object.ts";
+import { auditWords } from "./audit_words.ts";
 import { inert } from "./inert.ts";
 import { useLang } from "./lang.ts";
 import { type ListData, listHref } from "./list_query.ts";
@@ -139,15 +139,5 @@ export function Target({ target }: { target: string }) {
 export function Value({ value }: { value: unknown }) {
   const { audit: text } = useLang().dict;
   if (value === null || value === undefined) return <span class="mute">{text.nothing}</span>;
-  return <code>{inert(plain(value, text.nothing), 200)}</code>;
-}
-
-function plain(value: unknown, nothing: string): string {
-  if (value === null) return nothing;
-  if (typeof value === "string") return value;
-  if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
-  return Object.entries(value).map(([name, each]) => {
-    const text = plain(each, nothing);
-    return isObject(each) ? `${name} (${text})` : `${name}: ${text}`;
-  }).join(", ");
+  return <code>{inert(auditWords(value, text.nothing), 200)}</code>;
 }

@@ -91,6 +91,23 @@ Deno.test("every read command prints something for people, and the API's JSON wi
   }
 });
 
+Deno.test("audit says what changed in words, not in JSON", async () => {
+  await using t = setup();
+  const { out } = await t.ctl("audit");
+  assert.match(out, /->/);
+  assert.doesNotMatch(out, /[{}]/);
+});
+
+Deno.test("a command names the arguments that it lacks, and the backends there are", async () => {
+  await using t = setup();
+  const lacking = await t.ctl("capacity", "pod");
+  assert.equal(lacking.code, 2);
+  assert.match(lacking.err, /^Give "capacity" all it needs: BACKEND SLOTS\|default\n/);
+  const unknown = await t.ctl("cordon", "nope");
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.err, /^Choose a backend, pod or vm: there is no "nope"\n/);
+});
+
 /** What may steer a terminal: controls other than the line feed. */
 const STEERING = /(?!\n)\p{Cc}/u;
 

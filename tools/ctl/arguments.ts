@@ -45,9 +45,19 @@ export function timeoutOf(text: string | undefined): number {
 export function argument(line: Line, at: number): string {
   const value = line.args[at];
   if (value === undefined || value === "") {
-    throw new UsageError(`Give "${line.command}" its arguments: see --help`);
+    const names = COMMANDS.find(({ name }) => name === line.command)?.args ?? [];
+    throw new UsageError(`Give "${line.command}" all it needs: ${names.join(" ")}`);
   }
   return value;
+}
+
+/** The backend that the first argument names. */
+export function backendOf(line: Line): string {
+  const given = argument(line, 0);
+  if (given !== "pod" && given !== "vm") {
+    throw new UsageError(`Choose a backend, pod or vm: there is no "${given}"`);
+  }
+  return given;
 }
 
 /** The assignment that the first argument names, by its id or its task's number alone. */

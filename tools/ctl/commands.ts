@@ -13,6 +13,7 @@ import type {
 import type { Clock } from "../../lib/clock.ts";
 import {
   argument,
+  backendOf,
   checkLine,
   deadlineOf,
   idOf,
@@ -73,7 +74,7 @@ export async function runCommand(line: Line, deps: CommandDeps): Promise<number>
         ...ifMatch(line.text["if-match"] ?? tag),
       }),
     );
-  const backend = () => `/backends/${encodeURIComponent(argument(line, 0))}`;
+  const backend = () => `/backends/${backendOf(line)}`;
 
   switch (line.command) {
     case "status":

@@ -1,3 +1,4 @@
+import { auditWords } from "../../components/audit_words.ts";
 import { inert } from "../../components/inert.ts";
 import type { ReleasePreview } from "../../controller/release_preview.ts";
 import type {
@@ -153,7 +154,7 @@ export function auditText({ items, total }: Page<AuditView>, now: number): strin
     a.action,
     a.target,
     a.result,
-    a.error ?? `${JSON.stringify(a.before)} -> ${JSON.stringify(a.after)}`,
+    a.error ?? `${auditWords(a.before, "nothing")} -> ${auditWords(a.after, "nothing")}`,
     a.note,
   ]);
   return table(["WHEN", "WHO", "WHAT", "TARGET", "RESULT", "CHANGE", "NOTE"], rows) +
