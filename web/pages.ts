@@ -162,5 +162,6 @@ async function html(
 
 /** True when the caller is a program: it gets problems, not pages. */
 export function isMachine({ url, headers }: Pick<RouteContext, "url" | "headers">): boolean {
-  return url.pathname.startsWith("/api/") || wantsJson(headers);
+  // Prometheus takes */* as well: a page of sign-in is nothing that it could read.
+  return url.pathname.startsWith("/api/") || url.pathname === "/metrics" || wantsJson(headers);
 }

@@ -123,6 +123,16 @@ function hostOf(address: string): string {
   return URL.canParse(address) && address.includes("://") ? new URL(address).host : address;
 }
 
+/** What the start waits for: with the server that holds it up, where one does. */
+export function recoveryDetail(sources: Pick<Sources, "all">): string {
+  const all = sources.all();
+  const away = (["kubernetes", "opensandbox"] as const).flatMap((name) => {
+    const { state, lastError } = all[name];
+    return state === "down" ? [`${name} is down (${lastError ?? "no reason is known"})`] : [];
+  });
+  return ["executors and stored tasks are being read", ...away].join("; ");
+}
+
 /** A standby has nothing to recover: it is ready when it could lead. */
 function readinessOf(views: LateViews, sources: Sources): Readiness {
   const all = sources.all();
@@ -141,7 +151,7 @@ function readinessOf(views: LateViews, sources: Sources): Readiness {
   }, {
     name: "recovery",
     ok: role === "standby" || recovered,
-    detail: role === "standby" || recovered ? null : "executors and stored tasks are being read",
+    detail: role === "standby" || recovered ? null : recoveryDetail(sources),
   }];
   return { ready: checks.every((check) => check.ok), role, checks };
 }

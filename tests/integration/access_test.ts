@@ -81,7 +81,8 @@ Deno.test("nobody sees anything but probes, assets and the page of sign-in", asy
     const method = route.kind === "action" ? "POST" : "GET";
     const answer = await t.send(path, { method });
     const open = path === "/healthz" || path === "/readyz";
-    const expected = open ? 200 : method === "GET" && !path.startsWith("/api/") ? 303 : 401;
+    const page = method === "GET" && !path.startsWith("/api/") && path !== "/metrics";
+    const expected = open ? 200 : page ? 303 : 401;
     assert.equal(answer.status, expected, path);
     if (expected === 401) {
       assert.equal(answer.headers.get("content-type"), "application/problem+json");

@@ -3,10 +3,10 @@ import { takeRelease } from "../../../../../web/action_routes.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { assignmentParams } from "../../../../../web/query.ts";
 
-/** Give an assignment up in one of three tiers; `preview` says what that does. */
+/** Give an assignment up in one of three tiers; its preview says what that does. */
 export default defineAction({
   path: "/api/v1/assignments/:id/release",
-  summary: "Give an assignment up in one of three tiers; `preview` says what that does",
+  summary: "Give an assignment up in one of three tiers; its preview says what that does",
   params: assignmentParams,
   body: releaseBody,
   page: null,
