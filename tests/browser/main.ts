@@ -1,10 +1,10 @@
 /**
- * The pages in a real browser: `deno run -A tests/browser/main.ts [folder for screenshots [part...]]`,
- * parts `looks`, `pages`, `states`, `stored`, `many`, `real`, `drain`, `canary`, `attacks`, `release`,
- * `fuzz`, `sign-in`. Needs Chromium (`CHROMIUM`, default /usr/bin/chromium), the real servers, root for
- * `release`, and Python 3 with pip for `fuzz`.
- * Exit code 1 if anything fails.
+ * The pages in a real browser. `--only=NAME[,NAME]` takes parts of it; `--list` names them;
+ * `--pictures=FOLDER` keeps the screenshots there. Needs Chromium (`CHROMIUM`, default
+ * /usr/bin/chromium), the real servers, root for `release`, and Python 3 with pip for `fuzz`. Exit
+ * code 1 if anything fails.
  */
+import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
 import { actions } from "./actions_part.ts";
 import { attacks } from "./attacks_part.ts";
@@ -32,9 +32,27 @@ import {
   startSite,
 } from "./support.ts";
 
-const [given, ...parts] = Deno.args;
-const wants = (part: string) => parts.length === 0 || parts.includes(part);
-const folder = given ?? await Deno.makeTempDir({ prefix: "pages-" });
+const PARTS: readonly string[] = [
+  ...["looks", "pages", "stored", "states", "many"],
+  ...["release", "real", "attacks", "drain", "canary", "sign-in", "fuzz"],
+];
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    only: { type: "string" },
+    list: { type: "boolean" },
+    pictures: { type: "string" },
+  },
+});
+if (values.list) {
+  say(PARTS.join("\n"));
+  Deno.exit(0);
+}
+const wanted = values.only?.split(",") ?? PARTS;
+const unknown = wanted.filter((name) => !PARTS.includes(name));
+if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+const wants = (part: string) => wanted.includes(part);
+const folder = values.pictures ?? await Deno.makeTempDir({ prefix: "pages-" });
 await Deno.mkdir(folder, { recursive: true });
 
 await using browser = await startBrowser();

@@ -1,5 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { inspect, LIGHT, PAGES, PHONE, RESTS } from "./looks.ts";
+import { scrollThrough, scrollToEnd } from "./scrolling.ts";
 import { check, fail, openPage, startSite } from "./support.ts";
 
 /** 10,000 waiting: bounded pages, small scripts, a list that scrolls to its end and drops no row. */
@@ -41,35 +42,15 @@ async function scroll(
     ).size
   );
   check(`${name}: all rows have one height`, heights === 1);
-  await page.evaluate(() => {
-    const box = document.querySelector(".virtual");
-    if (box !== null) box.scrollTop = box.scrollHeight;
-  });
+  await scrollToEnd(page);
   await page.getByText("gitea-task-19999").waitFor({ timeout: 30_000 });
   check(`${name}: the last of 10,000 is there`, true);
   // A telephone shows four at a time: there it would take minutes.
-  if (options?.viewport?.width === LIGHT.viewport.width) await scrollThrough(page, name);
+  if (options?.viewport?.width === LIGHT.viewport.width) {
+    const { ids, total } = await scrollThrough(page);
+    check(`${name}: scrolling through drops no row (${ids.size} of ${total})`, ids.size === total);
+  }
   await context.close();
-}
-
-async function scrollThrough(page: Page, name: string): Promise<void> {
-  const seen = await page.evaluate(async () => {
-    const box = document.querySelector(".virtual");
-    const ids = new Set<string>();
-    for (let top = 0; box !== null && top < box.scrollHeight; top += box.clientHeight) {
-      box.scrollTop = top;
-      await new Promise(requestAnimationFrame);
-      await new Promise(requestAnimationFrame);
-      for (const link of document.querySelectorAll(".virtual a.job-link")) {
-        ids.add(link.getAttribute("href") ?? "");
-      }
-    }
-    return { ids: ids.size, total: Number(box?.querySelector("table")?.ariaRowCount) - 1 };
-  });
-  check(
-    `${name}: scrolling through drops no row (${seen.ids} of ${seen.total})`,
-    seen.ids === seen.total,
-  );
 }
 
 async function measureScript(url: string, path: string, name: string): Promise<void> {
