@@ -95,6 +95,11 @@ export interface Backend {
   /** Every object with our labels, also those that cannot be read: the caller judges them. */
   list(call: Call): Promise<Executor[]>;
   /**
+   * Deletes seconds of one executor that the last {@link list} has met; lost answers leave them. Absent
+   * where there cannot be any.
+   */
+  tidy?(call: Call): Promise<void>;
+  /**
    * Names of what else is where our executors live, without our labels. Absent where a backend's place
    * cannot have anything else.
    */

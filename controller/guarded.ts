@@ -140,5 +140,6 @@ function guardBackend(backend: Backend, guard: () => void): Backend {
     bindIdentity: first(guard, backend.bindIdentity),
     markTerminal: first(guard, backend.markTerminal),
     delete: first(guard, backend.delete),
+    ...backend.tidy === undefined ? {} : { tidy: first(guard, backend.tidy) },
   };
 }

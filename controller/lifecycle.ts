@@ -158,6 +158,7 @@ export function createLifecycle(deps: {
   /** Everything the backend holds, and everything we believe it holds. */
   const listAll = async (signal: AbortSignal) => {
     const executors = await backend.list({ signal });
+    await backend.tidy?.({ signal });
     deps.recorder.watchEvent(`${backend.name}-list`);
     const names = new Set(executors.map((e) => e.name));
     for (const executor of executors) await safely(look, { name: executor.name, executor }, signal);

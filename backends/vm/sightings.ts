@@ -29,7 +29,7 @@ export interface Sightings {
    * at again, because a list is old, and one of them may have got its identity meanwhile. One that
    * cannot be deleted now is met by the next list.
    */
-  sweep(sighted: Sighted, call: Call): Promise<void>;
+  sweep(several: readonly ExecutorName[], call: Call): Promise<void>;
 }
 
 /** What one list has shown. */
@@ -120,7 +120,7 @@ export function createSightings(deps: SightingsDeps): Sightings {
         several: several.map((sandbox) => nameOf(sandbox, prefix)),
       };
     },
-    async sweep({ several }, call) {
+    async sweep(several, call) {
       for (const name of several) {
         try {
           await turns.run(name, call.signal, async () => {

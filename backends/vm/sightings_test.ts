@@ -63,6 +63,7 @@ Deno.test("of duplicates the recorded one is the executor, though nobody is boun
   const backend = world.next();
   assert.equal((await backend.find(spec.name, call))?.uid, younger?.id);
   assert.deepEqual((await backend.list(call)).map(({ uid }) => uid), [younger?.id]);
+  await backend.tidy?.(call);
   assert.deepEqual([...server.sandboxes.keys()], [younger?.id]);
   const found = await backend.find(spec.name, call);
   assert.ok(found !== undefined && older !== undefined);
@@ -166,7 +167,7 @@ Deno.test("delete() deletes one whose labels somebody has taken off", async () =
   assert.equal(server.sandboxes.size, 0);
 });
 
-Deno.test("list() goes on when a duplicate cannot be deleted, and the next one tries again", async () => {
+Deno.test("tidy() goes on when a duplicate cannot be deleted, and tries again after the next list", async () => {
   await using world = setup();
   const { server, backend } = world;
   const [kept] = [1, 2].map(() => server.plant({ metadata: metadataOf(signed("1")) }));
@@ -174,8 +175,10 @@ Deno.test("list() goes on when a duplicate cannot be deleted, and the next one t
   const answer = { kind: "status", status: 500, body } as const;
   server.faults.push({ method: "DELETE", when: "before", answer });
   assert.deepEqual((await backend.list(call)).map(({ uid }) => uid), [kept?.id]);
+  await backend.tidy?.(call);
   assert.equal(server.sandboxes.size, 2);
   await backend.list(call);
+  await backend.tidy?.(call);
   assert.deepEqual([...server.sandboxes.keys()], [kept?.id]);
 });
 
@@ -190,6 +193,7 @@ Deno.test("one that gets its identity while a list is under way is not deleted b
     if (younger !== undefined) younger.metadata[`${VM_PREFIX}/identity`] = "bound";
   };
   await backend.list(call);
+  await backend.tidy?.(call);
   assert.deepEqual([...server.sandboxes.keys()], [younger?.id]);
 });
 
@@ -218,12 +222,13 @@ Deno.test("a binding and a deletion of duplicates wait for each other", async ()
   recorded.uid = server.plant({ metadata: metadataOf(signed("1")) }).id;
   const found = await backend.find(signed("1").name, call);
   assert.ok(found !== undefined);
+  await backend.list(call);
   const binding = backend.bindIdentity(found, signed("1").assignment, call);
-  const listing = backend.list(call);
+  const tidying = backend.tidy?.(call);
   const other = backend.find(signed("2").name, call);
   await other;
   resolve();
-  await Promise.all([binding, listing]);
+  await Promise.all([binding, tidying]);
   assert.deepEqual(order, ["patch", "patched", "delete"]);
   assert.deepEqual([...server.sandboxes.keys()], [recorded.uid]);
 });

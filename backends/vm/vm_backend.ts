@@ -101,6 +101,8 @@ export function createVmBackend(options: VmBackendOptions): Backend {
     recordedUid: async (task, call) => await options.recordedUid?.(task, call) ?? null,
   });
   const { lookUp } = sightings;
+  /** Names of which the last list had several. */
+  let several: readonly ExecutorName[] = [];
   const seen = (sandbox: Sandbox) => executorOf(sandbox, prefix);
 
   const creating = createCreating({
@@ -188,9 +190,14 @@ export function createVmBackend(options: VmBackendOptions): Backend {
     list: (call) =>
       read("List executors", call, async () => {
         const sighted = await sightings.list(call);
-        await sightings.sweep(sighted, call);
+        several = sighted.several;
         return sighted.executors;
       }),
+    tidy(call) {
+      const names = several;
+      several = [];
+      return read("Delete second sandboxes", call, () => sightings.sweep(names, call));
+    },
     watch: ({ signal }): AsyncIterable<ExecutorChange> =>
       pollSandboxes({
         list: () =>

@@ -17,6 +17,9 @@ import { specOf } from "./backend_suite.ts";
 
 const ROUNDS = Number(Deno.env.get("VM_ROUNDS") ?? 300);
 const SEED = Number(Deno.env.get("VM_SEED") ?? 4242);
+const CREATES_PER_SECOND = 2;
+/** One more where a window of 10 s has both its ends. */
+const MOST_IN_10_S = 10 * CREATES_PER_SECOND + 1;
 const AT_ONCE = 8;
 const FAULTS: readonly CreateFault[] = [
   "delay",
@@ -110,7 +113,7 @@ Deno.test({
         most = Math.max(most, all.length);
         return all;
       },
-    }, { createsPerSecond: 2, doubtMs: 300 });
+    }, { createsPerSecond: CREATES_PER_SECOND, doubtMs: 300 });
     const killServer = async () => {
       const note = await Deno.readTextFile(`${peers.folder}/pids/opensandbox-server`);
       Deno.kill(Number(note.split(" ")[0]), "SIGKILL");
@@ -123,7 +126,7 @@ Deno.test({
     const stop = new AbortController();
     const listing = (async () => {
       while (!stop.signal.aborted) {
-        await backend.list(call).catch(() => {});
+        await backend.list(call).then(() => backend.tidy?.(call)).catch(() => {});
         await systemClock.sleep(1_000, stop.signal).catch(() => {});
       }
     })();
@@ -139,6 +142,8 @@ Deno.test({
     await listing;
     await proxy.settled();
     // Those that came after their assignment had ended, which the controller knows as leftovers.
+    await until(() => backend.list(call));
+    await until(async () => await backend.tidy?.(call));
     const leftovers = await until(() => backend.list(call));
     for (const executor of leftovers) await until(() => backend.delete(executor, call));
     const left = await api.list({}, call);
@@ -154,6 +159,12 @@ Deno.test({
     say(`most creates in 10 s: ${busiest}`);
     assert.deepEqual(left, []);
     assert.equal(new Set(leftovers.map(({ name }) => name)).size, leftovers.length);
-    assert.ok(busiest <= 21, `${busiest} creates in 10 s`);
+    // Each spoilt answer, and each create that a kill met, may leave one that turns up too late.
+    const spoilt = tries - ROUNDS + kills * AT_ONCE;
+    assert.ok(
+      leftovers.length <= spoilt,
+      `${leftovers.length} leftovers of ${spoilt} spoilt tries`,
+    );
+    assert.ok(busiest <= MOST_IN_10_S, `${busiest} creates in 10 s`);
   },
 });
