@@ -1,6 +1,6 @@
 import { retryForever } from "../lib/retry.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
-import { createAdmission } from "./admission.ts";
+import { createAdmission, type WaitingReason } from "./admission.ts";
 import { createClaims } from "./claims.ts";
 import { createEffects } from "./effects.ts";
 import { watchEpoch } from "./epoch_watch.ts";
@@ -30,6 +30,12 @@ import type { Engine, EngineDeps, EngineOptions } from "./engine.ts";
 const IN_PROGRESS_MS = 15_000;
 const MAX_WAIT_MS = 7_200_000;
 
+/** Why jobs wait while the backend's executors cannot be listed: whether slots are free is not known. */
+const UNREAD: WaitingReason = {
+  code: "backend_unavailable",
+  detail: "waits until the backend has told which executors there are",
+};
+
 /** Puts the controller's parts together. */
 export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
   const { clock, logger, records, control, queue, gitea, offers, guard, onFenced } = deps;
@@ -49,6 +55,8 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
         strangers.shown(name).filter(({ ownership }) => ownership === "unknown").length,
     });
   const pools = { pod: makePool("pod"), vm: makePool("vm") };
+  const waitingFor = (name: BackendName): WaitingReason =>
+    recovered.has(name) ? admission.waiting(name) : admission.closed(name) ?? UNREAD;
 
   const history = createHistory({
     ...deps,
@@ -151,6 +159,11 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       forever: (what, operation) => forever(what, signal, operation),
       recovered() {
         recovered.add(name);
+        for (const entry of ledger.inState(name, "stored")) {
+          if (entry.reason?.detail !== UNREAD.detail) continue;
+          entry.reason = { ...admission.waiting(name), since: clock.now() };
+          ledger.touch(entry);
+        }
         if (names.every((each) => recovered.has(each))) deps.onRecovered();
         pools[name].refresh();
       },
@@ -182,7 +195,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       const entry = ledger.get(info.id) ?? ledger.add(info, { kind: "stored" }, storedAt);
       entry.sequence ??= sequence;
       if (entry.state.kind === "stored" && entry.reason === null) {
-        entry.reason = { ...admission.waiting(info.backend), since: clock.now() };
+        entry.reason = { ...waitingFor(info.backend), since: clock.now() };
         ledger.touch(entry);
       }
     },

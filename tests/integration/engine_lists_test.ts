@@ -20,3 +20,15 @@ Deno.test("engine notices by a list who is gone, though one before it cannot be 
   world.pod.faults.before = null;
   await world.until("the loss of the first", () => world.events(1).includes("lost"), 120_000);
 });
+
+Deno.test("engine says of a stored job that the backend cannot be listed, and that it waits its turn once it can", async () => {
+  await using world = await createWorld({ capacity: 0 });
+  world.pod.faults.failing.set("list", "unavailable");
+  const { engine } = await world.start();
+  await world.submit(1);
+  const reason = () => engine.ledger.get(world.id(1))?.reason;
+  assert.equal(reason()?.code, "backend_unavailable");
+  world.pod.faults.failing.clear();
+  await world.until("recovered", () => engine.ready());
+  assert.equal(reason()?.code, "awaiting_slot");
+});
