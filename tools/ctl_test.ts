@@ -9,6 +9,7 @@ import { operationsOf } from "../tests/fakes/sample_pages.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
 import { runCtl } from "./ctl.ts";
+import { table } from "./ctl/render.ts";
 import { createTestWeb } from "../tests/support/test_web.ts";
 
 const URL_OF = "http://localhost:8080";
@@ -96,6 +97,11 @@ Deno.test("audit says what changed in words, not in JSON", async () => {
   const { out } = await t.ctl("audit");
   assert.match(out, /->/);
   assert.doesNotMatch(out, /[{}]/);
+});
+
+Deno.test("a table shows its last cell whole: what to do stands at its end", () => {
+  const error = `${"x".repeat(200)}: check OPENSANDBOX_API_KEY`;
+  assert.ok(table(["NAME", "LAST ERROR"], [["opensandbox", error]]).endsWith(`${error}\n`));
 });
 
 Deno.test("a command names the arguments that it lacks, and the backends there are", async () => {

@@ -19,7 +19,10 @@ const UNKNOWN = "?";
 
 /** A table: a header and rows, columns aligned. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const clean = [header, ...rows].map((row) => row.map((cell) => oneCell(cell)));
+  // The last cell pushes nothing aside, and says at its end what to do.
+  const clean = [header, ...rows].map((row) =>
+    row.map((cell, at) => oneCell(cell, at === header.length - 1 ? 500 : undefined))
+  );
   const widths = header.map((_, at) => Math.max(...clean.map((row) => (row[at] ?? "").length)));
   return clean.map((row) =>
     row.map((cell, at) => at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)).join("  ")
