@@ -31,7 +31,7 @@ async function main(): Promise<number> {
     isTerminal: Deno.stderr.isTerminal(),
   });
   if (parsed.kind === "faults") {
-    writeStderr(formatFaults(parsed.faults));
+    writeStderr(formatFaults(parsed.faults, parsed.warnings));
     return CONFIG_EXIT_CODE;
   }
   const { config } = parsed;

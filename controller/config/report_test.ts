@@ -35,6 +35,13 @@ Deno.test("formatFaults() shows message, variable, given and allowed of every fa
   );
 });
 
+Deno.test("formatFaults() shows below them what may be a typing error of a missing one", () => {
+  const fault = { variable: "A", given: "nothing", allowed: "a", message: "A is required" };
+  const hint = "AA is not a setting of this program and is ignored: did you mean A?";
+  const text = formatFaults([fault], [hint]);
+  assert.ok(text.endsWith(`      allowed   a\n\n  ${hint}\n\n`), text);
+});
+
 Deno.test("quoted() keeps a value on one short line and hides credentials in URLs", () => {
   assert.equal(quoted("a\nb\u001b[31m\u202e"), '"a\\nb\\u001b[31m?"');
   assert.equal(quoted("nats://user:p@ss@host"), '"nats://***@host"');
