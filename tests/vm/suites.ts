@@ -16,8 +16,12 @@ export async function checkContract(alone: Alone): Promise<void> {
       file: "backend_vm_real.ts",
       label: "on a real API server",
       env: { VM_ON: "kube" },
-      // The stand-in has switches for a start that fails, one that hangs and a pool that is full.
-      elsewhere: ["a start that fails, one that hangs, and a full pool leave nothing behind"],
+      // The stand-in has switches for starts that fail or hang, a full pool and deletions that take time.
+      elsewhere: [
+        "a start that fails, one that hangs, and a full pool leave nothing behind",
+        "one that is deleted while it is made is gone at once, and its pool goes on",
+        "one that stays in deletion is told as such, and may be deleted again",
+      ],
     },
   ]);
 }
