@@ -76,7 +76,11 @@ function Source(
       </p>
       {source.state === "unused" ? null : (
         <p class="strip-more">
-          {dict.sources.heard} {heard === null ? dict.unknown : <Age at={heard} ago />}
+          {heard === null ? dict.sources.neverHeard : (
+            <>
+              {dict.sources.heard} <Age at={heard} ago />
+            </>
+          )}
         </p>
       )}
       {source.lastError === null ? null : (

@@ -82,7 +82,7 @@ export function changeFlags(
 /** The flags when the drain of that operation is put back. */
 export function undoDrain(flags: ControlFlags, operation: string): FlagChange {
   return flags.drain === null || flags.drain.operation !== operation
-    ? refused(`Leave it as it is: the drain of operation "${operation}" does not stand any more`)
+    ? refused(`Leave it as it is: no drain of operation "${operation}" stands now`)
     : changed(flags, { drain: null });
 }
 

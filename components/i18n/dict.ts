@@ -62,6 +62,7 @@ export interface Dict extends OperatingDict, ActingDict {
     spire: string;
     opensandbox: string;
     heard: string;
+    neverHeard: string;
     since: string;
     lastError: string;
     states: {

@@ -54,6 +54,7 @@ export const en: Dict = {
     spire: "SPIRE",
     opensandbox: "OpenSandbox",
     heard: "heard",
+    neverHeard: "not heard yet",
     since: "since",
     lastError: "Last error",
     states: {

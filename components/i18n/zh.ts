@@ -53,6 +53,7 @@ export const zh: Dict = {
     spire: "SPIRE",
     opensandbox: "OpenSandbox",
     heard: "最近响应",
+    neverHeard: "尚无响应",
     since: "始于",
     lastError: "最近错误",
     states: { up: "正常", down: "中断", degraded: "降级", unused: "未使用", unknown: "未知" },

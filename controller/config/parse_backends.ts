@@ -58,7 +58,7 @@ export function podOf(
       parse: dnsName,
     }),
     userId: reader.value("POD_EXECUTOR_UID", "2000", {
-      allowed: "a user id, 1 or more",
+      allowed: "a user id, 1 to 2147483646",
       parse: integer(1, 2 ** 31 - 2),
     }),
     templateFile: readableFile(reader, "POD_TEMPLATE_FILE", readFile),

@@ -13,7 +13,7 @@ export function giteaOf(reader: Reader, basics: Basics): Config["gitea"] {
     parse: baseUrl(["http", "https"]),
   });
   const whole = {
-    allowed: "a whole number of requests per second, 1 or more",
+    allowed: "a whole number of requests per second, 1 to 10000",
     parse: integer(1, 10_000),
   };
   const registration = registrationOf(reader, basics);
@@ -22,7 +22,7 @@ export function giteaOf(reader: Reader, basics: Basics): Config["gitea"] {
     registration,
     apiToken: reader.secret("GITEA_API_TOKEN", HEADER_SECRET),
     zombieTimeoutMs: 1000 * reader.value("GITEA_ZOMBIE_TIMEOUT", "600", {
-      allowed: "a whole number of seconds, 10 or more",
+      allowed: "a whole number of seconds, 10 to 604800",
       parse: integer(10, 7 * 24 * 3600),
     }),
     fetchMaxRps: reader.value("FETCH_MAX_RPS", "2", whole),
