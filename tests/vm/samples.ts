@@ -5,6 +5,7 @@ import { startVmController } from "./controller.ts";
 import { startPlatform } from "./platform.ts";
 import { playJob } from "./player.ts";
 import type { Stage } from "./stage.ts";
+import { lintWorkflow } from "./workflow_lint.ts";
 
 const FOLDER = new URL("../../deploy/samples/", import.meta.url).pathname;
 const LABELS = ["self-hosted", "vm-dev"];
@@ -15,6 +16,17 @@ const LABELS = ["self-hosted", "vm-dev"];
  */
 export async function checkSamples(stage: Stage): Promise<void> {
   const { report, gitea, repository } = stage;
+  await report.check("the samples pass actionlint", async () => {
+    const names = (await Array.fromAsync(Deno.readDir(FOLDER))).map(({ name }) => name);
+    assert.ok(names.length >= 3, "samples are there");
+    for (const name of names) {
+      const text = await Deno.readTextFile(FOLDER + name);
+      assert.deepEqual(await lintWorkflow(text, name), [], name);
+      const broken = text.replace("workflow_dispatch", "workflow_dispatched");
+      assert.equal((await lintWorkflow(broken, name)).length, 1, `${name} with a fault`);
+    }
+    return names.join(", ");
+  });
   const pods = parseYaml(await Deno.readTextFile(`${FOLDER}pod-runtime-smoke.yaml`));
   const vms = parseYaml(await Deno.readTextFile(`${FOLDER}vm-runtime-smoke.yaml`));
   await gitea.commit(repository, [

