@@ -50,6 +50,17 @@ Deno.test("CHANGELOG has an Unreleased section with something in it", () => {
   assert.match(read("CHANGELOG.md"), /^## \[Unreleased\]\n\n### \w+\n\n- /m);
 });
 
+Deno.test("docs/architecture.md names every file of lib/, controller/ and wiring/", () => {
+  const text = read("docs/architecture.md");
+  const unnamed = ["lib", "controller", "wiring"].flatMap((folder) =>
+    [...Deno.readDirSync(ROOT + folder)].map(({ name }) => name)
+      .filter((name) => name.endsWith(".ts") && !name.endsWith("_test.ts"))
+      .filter((name) => !text.includes(`\`${name}\``) && !text.includes(`\`${folder}/${name}\``))
+      .map((name) => `${folder}/${name}`)
+  );
+  assert.deepEqual(unnamed, []);
+});
+
 Deno.test("every decision record is linked, numbered without a gap, and complete", () => {
   const index = read("docs/adr/README.md");
   const records = [...Deno.readDirSync(`${ROOT}docs/adr`)].map(({ name }) => name)
