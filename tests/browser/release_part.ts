@@ -21,6 +21,7 @@ import { openSandboxObjects } from "../vm/sandbox_objects.ts";
 import { type Stage, startStage } from "../vm/stage.ts";
 import { PATIENCE, post, read } from "./forms.ts";
 import { inspect, LIGHT } from "./looks.ts";
+import { strangers } from "./stranger_part.ts";
 import { check, openPage, say } from "./support.ts";
 
 const TIERS = ["graceful", "forced", "forget"] as const;
@@ -106,6 +107,7 @@ export async function release(browser: Browser, folder: string): Promise<void> {
   await goneAtLast(suite, down);
   await contexts.scripted.close();
   await contexts.plain.close();
+  await strangers(suite);
   await stepDown(suite);
 }
 
