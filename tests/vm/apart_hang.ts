@@ -8,6 +8,7 @@ import type {
   SourceView,
   StatusView,
 } from "../../controller/views.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { dispatch, measure, type Sample, succeeded, WAITING } from "./apart_jobs.ts";
 import type { Apart, Side } from "./apart_stage.ts";
@@ -54,7 +55,10 @@ export async function playHang(
 ): Promise<Hang> {
   const everyMs = WHOLE_HANG_MS / WITHIN;
   const jobs = (count: number) =>
-    series({ everyMs, going: (done) => done < count, one: () => measure(apart, measured) });
+    series(
+      { everyMs, going: (done) => done < count, one: () => measure(apart, measured) },
+      apart.signal,
+    );
   for (let index = 0; index < WARM_UPS; index++) {
     await measure(apart, measured);
     await measure(apart, hung);
@@ -97,8 +101,8 @@ export async function playHang(
         looks.push(await lookAt(apart, hung, { ids, atMs: hangsFor() }));
         return sample;
       },
-    });
-    await pause(hangMs - hangsFor());
+    }, apart.signal);
+    await pause(hangMs - hangsFor(), apart.signal);
   } finally {
     hung.way.resume();
   }
@@ -134,13 +138,13 @@ async function series({ everyMs, going, one }: {
   readonly everyMs: number;
   going(done: number): boolean;
   one(): Promise<Sample>;
-}): Promise<Sample[]> {
+}, signal: AbortSignal): Promise<Sample[]> {
   const samples: Sample[] = [];
   while (going(samples.length)) {
     const next = performance.now() + everyMs;
-    await pause(SYNC_MS * (samples.length * GOLDEN % 1));
+    await pause(SYNC_MS * (samples.length * GOLDEN % 1), signal);
     samples.push(await one());
-    await pause(next - performance.now());
+    await pause(next - performance.now(), signal);
   }
   return samples;
 }
@@ -178,6 +182,6 @@ async function slotsOf({ controller }: Apart, { backend }: Side): Promise<Backen
   return (await controller.get(`/api/v1/backends/${backend}`) as BackendView).slots;
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return systemClock.sleep(Math.max(0, ms), signal);
 }

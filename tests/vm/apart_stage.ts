@@ -36,6 +36,8 @@ export interface Apart extends AsyncDisposable {
   /** `owner/name` of the repository with the workflows of `apart_jobs.ts`. */
   readonly repository: string;
   readonly report: Report;
+  /** The suite is to end. */
+  readonly signal: AbortSignal;
 }
 
 /** Those that wait, one that runs on, and one more. */
@@ -128,7 +130,7 @@ export async function startApart({ report, signal }: Alone): Promise<Apart> {
         },
       },
     },
-    ...{ controller, platform, gitea, repository, report },
+    ...{ controller, platform, gitea, repository, report, signal },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
