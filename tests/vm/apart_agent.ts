@@ -4,6 +4,12 @@ import { eventually } from "../support/eventually.ts";
 import type { Peers } from "../support/peers.ts";
 import { run, startProcess } from "../support/process.ts";
 
+/**
+ * Between rounds of SPIRE's server and agents. With half a second each an identity comes after up to one, and where
+ * the two rounds stand to each other moves so slowly that the start times of minutes differ by a tenth of a second.
+ */
+export const AGENT_ROUND = "50ms";
+
 /** A SPIRE agent that sees no Pods, in place of those that guests have of their own (ADR 0031). */
 export interface GuestAgent extends AsyncDisposable {
   /** Folder with its Workload API's socket, `spire-agent.sock`. */
@@ -39,7 +45,7 @@ export async function startGuestAgent(peers: Peers, signal: AbortSignal): Promis
   trust_bundle_path = "${home}/bundle.pem"
   socket_path = "${socket}"
   data_dir = "${home}/data"
-  experimental { sync_interval = "500ms" }
+  experimental { sync_interval = "${AGENT_ROUND}" }
 }
 plugins {
   NodeAttestor "join_token" { plugin_data {} }

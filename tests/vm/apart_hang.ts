@@ -95,7 +95,7 @@ export async function playHang(
     within = await series({
       everyMs,
       // Begun and ended within it.
-      going: () => hangsFor() < hangMs - everyMs - SYNC_MS,
+      going: () => hangsFor() < hangMs - everyMs,
       async one() {
         const sample = await measure(apart, measured);
         looks.push(await lookAt(apart, hung, { ids, atMs: hangsFor() }));
@@ -126,14 +126,7 @@ export async function playHang(
   };
 }
 
-/**
- * A SPIRE agent asks for new entries every half second here. Jobs begun at the strokes of a clock would all meet it at one
- * point of that, another one in each series; so each begins at a point of its own, spread evenly.
- */
-const SYNC_MS = 500;
-const GOLDEN = (Math.sqrt(5) - 1) / 2;
-
-/** One after the other, each begun soon after the next stroke of a clock; without a stroke where one took long. */
+/** One after the other, each begun at the next stroke of a clock; without a stroke where one took long. */
 async function series({ everyMs, going, one }: {
   readonly everyMs: number;
   going(done: number): boolean;
@@ -142,7 +135,6 @@ async function series({ everyMs, going, one }: {
   const samples: Sample[] = [];
   while (going(samples.length)) {
     const next = performance.now() + everyMs;
-    await pause(SYNC_MS * (samples.length * GOLDEN % 1), signal);
     samples.push(await one());
     await pause(next - performance.now(), signal);
   }

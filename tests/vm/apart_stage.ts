@@ -9,7 +9,7 @@ import { type StallProxy, startStallProxy } from "../kubernetes/stall_proxy.ts";
 import type { GiteaApi } from "../support/gitea_api.ts";
 import { at, listAt } from "../support/kube_manifests.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
-import { startGuestAgent } from "./apart_agent.ts";
+import { AGENT_ROUND, startGuestAgent } from "./apart_agent.ts";
 import { APART_WORKFLOWS, WAITING } from "./apart_jobs.ts";
 import { startVmController, type VmController } from "./controller.ts";
 import { type Platform, startPlatform } from "./platform.ts";
@@ -51,7 +51,13 @@ const CAPACITY = WAITING + 2;
 export async function startApart({ report, signal }: Alone): Promise<Apart> {
   await using stack = new AsyncDisposableStack();
   const { say } = report;
-  const cluster = stack.use(await startCluster({ say, signal }));
+  const cluster = stack.use(
+    await startCluster({
+      say,
+      signal,
+      env: { SPIRE_SYNC: AGENT_ROUND, SPIRE_RELOAD: AGENT_ROUND },
+    }),
+  );
   const beside = stack.use(
     await startPeers({
       which: ["opensandbox"],
