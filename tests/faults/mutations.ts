@@ -43,7 +43,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "mutations: unsigned object recovered",
-    file: "controller/recovery.ts",
+    file: "controller/recovery_facts.ts",
     before: "return await ownership.verify(executor.name, executor.metadata, record.nonce)",
     after: `return record.nonce !== ""`,
     test: {
