@@ -27,8 +27,8 @@ export interface FlagEffectsDeps {
 /** Effects on what operators have set for a backend. All reject with the signal's reason only. */
 export interface FlagEffects {
   /**
-   * Writes the flags of a backend, unless this operation has done so already; resolves to why it may not when they do not fit
-   * any more.
+   * Writes the flags of a backend, unless this operation has done so already; resolves to why it may not
+   * when they do not fit any more.
    */
   write(
     operation: Operation,

@@ -1,4 +1,4 @@
-import { abortable } from "../lib/abortable.ts";
+import { createKeyedMutex } from "../lib/keyed_mutex.ts";
 
 /** Lets one through at a time, in the order of arrival. */
 export interface Turnstile {
@@ -10,24 +10,18 @@ export interface Turnstile {
 
 /** Makes a {@link Turnstile}. */
 export function createTurnstile(): Turnstile {
-  let last: Promise<void> = Promise.resolve();
+  const mutex = createKeyedMutex();
   let length = 0;
   return {
     get length() {
       return length;
     },
     async pass(signal, task) {
-      const before = last;
-      const { promise: done, resolve: leave } = Promise.withResolvers<void>();
-      // Whoever gives up while waiting must not let the next one in before its turn.
-      last = before.then(() => done);
       length++;
       try {
-        await abortable(before, signal);
-        return await task();
+        return await mutex.run("", signal, task);
       } finally {
         length--;
-        leave();
       }
     },
   };

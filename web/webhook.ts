@@ -15,7 +15,7 @@ const MAX_BODY = 1_048_576;
 
 /** Answers `POST /webhooks/gitea`. */
 export interface Webhook {
-  /** 202 when Gitea is asked now, 204 when there is nothing to ask for. Rejects with what `nudge` throws alone. */
+  /** 202 when Gitea is asked now, 204 when there is nothing to. Rejects with what `nudge` throws alone. */
   respond(request: Request, requestId: string): Promise<Response>;
 }
 

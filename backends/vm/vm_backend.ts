@@ -25,10 +25,10 @@ import { BOUND, boundKey, executorOf } from "./status.ts";
 import { pollSandboxes } from "./watch.ts";
 
 /**
- * A sandbox whose program has ended goes on being called running. Three minutes of silence are the end of one; one whose
- * gate has said goodbye takes a place in its pool until it is deleted.
+ * A sandbox whose program has ended goes on being called running. Three minutes of silence are the end of
+ * one; one whose gate has said goodbye takes a place in its pool until it is deleted.
  */
-const UNTOLD_ENDS = { silenceMs: 180_000, leavingMs: 3_000 };
+export const UNTOLD_ENDS = { silenceMs: 180_000, leavingMs: 3_000 };
 
 /** What the VM backend is made of. */
 export interface VmBackendOptions {
@@ -47,7 +47,8 @@ export interface VmBackendOptions {
   /** Throws when this process may not act any more; asked before what follows on a read. */
   guard(): void;
   /**
-   * UID of the executor that the record of a task names; null when there is none, or it names none. Asked where several sandboxes are of one name. Absent: nobody keeps records.
+   * UID of the executor that the record of a task names; null when there is none, or it names none. Asked
+   * where several sandboxes are of one name. Absent: nobody keeps records.
    */
   recordedUid?(task: TaskId, call: Call): Promise<string | null>;
   /** How often {@link Backend.watch} lists; default 5 s. */
@@ -87,8 +88,8 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   /** Which sandbox a create has given out, for as long as it is there. */
   const given = new Map<ExecutorName, string>();
   /**
-   * By name: what is decided about several sandboxes holds until it is done. And the server merges metadata without a
-   * lock: of two PATCHes at one time one may undo the other (measured on 1.1.1).
+   * By name: what is decided about several sandboxes holds until it is done. And the server merges
+   * metadata without a lock: of two PATCHes at one time one may undo the other (measured on 1.1.1).
    */
   const turns = createKeyedMutex();
 

@@ -6,6 +6,7 @@
  */
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
+import { chooseParts, PART_OPTIONS } from "../support/suite_parts.ts";
 import { actions } from "./actions_part.ts";
 import { attacks } from "./attacks_part.ts";
 import { canary } from "./canary_part.ts";
@@ -39,18 +40,11 @@ const PARTS: readonly string[] = [
 const { values } = parseArgs({
   args: Deno.args,
   options: {
-    only: { type: "string" },
-    list: { type: "boolean" },
+    ...PART_OPTIONS,
     pictures: { type: "string" },
   },
 });
-if (values.list) {
-  say(PARTS.join("\n"));
-  Deno.exit(0);
-}
-const wanted = values.only?.split(",") ?? PARTS;
-const unknown = wanted.filter((name) => !PARTS.includes(name));
-if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+const wanted = chooseParts(values, PARTS, say) ?? Deno.exit(0);
 const wants = (part: string) => wanted.includes(part);
 const folder = values.pictures ?? await Deno.makeTempDir({ prefix: "pages-" });
 await Deno.mkdir(folder, { recursive: true });

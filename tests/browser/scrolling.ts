@@ -8,7 +8,7 @@ export async function scrollToEnd(page: Page): Promise<void> {
   });
 }
 
-/** Scrolls through the long list screen by screen; every assignment that was drawn, and how many it says it has. */
+/** Scrolls through the long list screen by screen: every assignment that was drawn, and how many it claims. */
 export async function scrollThrough(
   page: Page,
 ): Promise<{ readonly ids: ReadonlySet<string>; readonly total: number }> {

@@ -30,6 +30,7 @@ import { checkRollingRestart } from "./rolling.ts";
 import type { Stage } from "./stage.ts";
 import { WORKFLOWS } from "./workflows.ts";
 import { stopSignal } from "../support/stop_signal.ts";
+import { chooseParts, endSuite, PART_OPTIONS, printLine } from "../support/suite_parts.ts";
 
 /** Played first, on a machine that is still quiet: it starts its servers itself. */
 const CONTRACT = "contract";
@@ -63,21 +64,15 @@ export async function main(
   const { values } = parseArgs({
     args: [...args],
     options: {
-      only: { type: "string" },
-      list: { type: "boolean" },
+      ...PART_OPTIONS,
       jobs: { type: "string", default: "300" },
       seed: { type: "string" },
       resume: { type: "string" },
       round: { type: "string" },
     },
   });
-  if (values.list) {
-    print(NAMES.join("\n"));
-    return 0;
-  }
-  const wanted = values.only?.split(",") ?? NAMES;
-  const unknown = wanted.filter((name) => !NAMES.includes(name));
-  if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+  const wanted = chooseParts(values, NAMES, print);
+  if (wanted === null) return 0;
   const chaos: ChaosPlan = {
     jobs: number(values.jobs),
     seed: number(values.seed ?? String(crypto.getRandomValues(new Uint32Array(1))[0])),
@@ -115,9 +110,7 @@ export async function main(
       await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
     }
   });
-  print(`took ${((performance.now() - started) / 1000).toFixed(0)} s`);
-  print(`${report.passed} passed, ${report.failed} failed, ${report.skipped} skipped`);
-  return report.failed === 0 ? 0 : 1;
+  return endSuite(report, started, print);
 }
 
 function number(text: string): number {
@@ -126,8 +119,4 @@ function number(text: string): number {
   return value;
 }
 
-function print(line: string): void {
-  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
-}
-
-if (import.meta.main) Deno.exit(await main(Deno.args, print));
+if (import.meta.main) Deno.exit(await main(Deno.args, printLine));

@@ -24,6 +24,7 @@ import { createTaskGroup } from "../../lib/task_group.ts";
 import { Result, type Task } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { createOwnership } from "../../wiring/ownership.ts";
 import { createPlace } from "../../wiring/place.ts";
+import { UNTOLD_ENDS } from "../../backends/vm/vm_backend.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createPodOnCluster } from "../fakes/pod_on_cluster.ts";
 import { add, createFakeGitea, type FakeGitea } from "../fakes/gitea_port.ts";
@@ -37,9 +38,6 @@ import { sampleTask } from "./tasks.ts";
 const TRUST_DOMAIN = "test.example";
 const KEYS = [new Secret("k".repeat(32))];
 const PREFIX = "ci.test.example";
-
-/** As of a backend on OpenSandbox. */
-const UNTOLD_ENDS = { silenceMs: 180_000, leavingMs: 3_000 };
 
 /** Pods are the Pod backend's, on a cluster in memory. */
 export const PODS_ON_CLUSTER = Deno.env.get("TEST_POD_BACKEND") === "cluster";

@@ -5,8 +5,9 @@ import type { Peers } from "../support/peers.ts";
 import { run, startProcess } from "../support/process.ts";
 
 /**
- * Between rounds of SPIRE's server and agents. With half a second each an identity comes after up to one, and where
- * the two rounds stand to each other moves so slowly that the start times of minutes differ by a tenth of a second.
+ * Between rounds of SPIRE's server and agents. With half a second each an identity comes after up to one,
+ * and where the two rounds stand to each other moves so slowly that the start times of minutes differ by a
+ * tenth of a second.
  */
 export const AGENT_ROUND = "50ms";
 

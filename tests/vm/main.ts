@@ -18,6 +18,7 @@ import { checkSamples } from "./samples.ts";
 import { type Stage, startStage } from "./stage.ts";
 import { checkContract, checkRounds } from "./suites.ts";
 import { stopSignal } from "../support/stop_signal.ts";
+import { chooseParts, endSuite, PART_OPTIONS, printLine } from "../support/suite_parts.ts";
 
 /** Those that start their servers themselves. */
 const ALONE: readonly string[] = ["contract", "rounds", "apart"];
@@ -38,21 +39,15 @@ export async function main(
   const { values } = parseArgs({
     args: [...args],
     options: {
-      only: { type: "string" },
-      list: { type: "boolean" },
+      ...PART_OPTIONS,
       rounds: { type: "string", default: "300" },
       seed: { type: "string", default: "4242" },
       "hang-seconds": { type: "string", default: "300" },
       hung: { type: "string" },
     },
   });
-  if (values.list) {
-    print(NAMES.join("\n"));
-    return 0;
-  }
-  const wanted = values.only?.split(",") ?? NAMES;
-  const unknown = wanted.filter((name) => !NAMES.includes(name));
-  if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+  const wanted = chooseParts(values, NAMES, print);
+  if (wanted === null) return 0;
   const plan = { rounds: number(values.rounds), seed: number(values.seed) };
   const apart: ApartPlan = {
     hangMs: number(values["hang-seconds"]) * 1000,
@@ -79,9 +74,7 @@ export async function main(
       await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
     }
   });
-  print(`took ${((performance.now() - started) / 1000).toFixed(0)} s`);
-  print(`${report.passed} passed, ${report.failed} failed, ${report.skipped} skipped`);
-  return report.failed === 0 ? 0 : 1;
+  return endSuite(report, started, print);
 }
 
 function number(text: string): number {
@@ -92,8 +85,4 @@ function number(text: string): number {
   return value;
 }
 
-function print(line: string): void {
-  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
-}
-
-if (import.meta.main) Deno.exit(await main(Deno.args, print));
+if (import.meta.main) Deno.exit(await main(Deno.args, printLine));

@@ -1,0 +1,42 @@
+import type { Report } from "../e2e/report.ts";
+
+/** Options of every suite that has parts, for `parseArgs`. */
+export const PART_OPTIONS = {
+  only: { type: "string" },
+  list: { type: "boolean" },
+} as const;
+
+/**
+ * The parts that were asked for, all by default; null when `--list` has named them on `print` instead. Throws
+ * for one that there is not.
+ */
+export function chooseParts(
+  { only, list }: { readonly only?: string; readonly list?: boolean },
+  names: readonly string[],
+  print: (line: string) => void,
+): readonly string[] | null {
+  if (list) {
+    print(names.join("\n"));
+    return null;
+  }
+  const wanted = only?.split(",") ?? names;
+  const unknown = wanted.filter((name) => !names.includes(name));
+  if (unknown.length > 0) throw new Error(`No part "${unknown.join('", "')}": --list names them`);
+  return wanted;
+}
+
+/** Prints the last lines of a suite that began at `started`; its exit code. */
+export function endSuite(
+  report: Report,
+  started: number,
+  print: (line: string) => void,
+): number {
+  print(`took ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  print(`${report.passed} passed, ${report.failed} failed, ${report.skipped} skipped`);
+  return report.failed === 0 ? 0 : 1;
+}
+
+/** Prints a line whole, also where the process exits next. */
+export function printLine(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}
