@@ -201,11 +201,21 @@ async function act(
   return response.status;
 }
 
-async function audited({ api }: Suite, query: string): Promise<readonly string[]> {
-  const { items } = await (await api(`/api/v1/audit?${query}`)).json() as {
-    readonly items: readonly { readonly actor: string; readonly action: string }[];
-  };
-  return items.map(({ actor, action }) => `${actor} ${action}`);
+/** Actor and action of the newest rows, as many as are expected; an answer does not wait for its row. */
+async function audited(
+  { api }: Suite,
+  { query, rows }: { readonly query: string; readonly rows: number },
+): Promise<readonly string[]> {
+  return await eventually(async () => {
+    const { items } = await (await api(`/api/v1/audit?${query}`)).json() as {
+      readonly items: readonly { readonly actor: string; readonly action: string }[];
+    };
+    return items.length >= rows && items.map(({ actor, action }) => `${actor} ${action}`);
+  }, {
+    what: `${rows} rows of the audit with ${query}`,
+    timeoutMs: PATIENCE.timeout,
+    everyMs: 100,
+  });
 }
 
 const CAPACITY = "/api/v1/backends/pod/capacity";
@@ -233,7 +243,10 @@ async function operator(suite: Suite): Promise<string> {
   await step.locator("input[name=note]").fill("by the operator");
   await step.locator("button[type=submit]").click();
   await page.waitForURL(/\/operations\//, PATIENCE);
-  check("an operator's form acts", (await audited(suite, "result=done")).includes("mira cordon"));
+  check(
+    "an operator's form acts",
+    (await audited(suite, { query: "result=done&actor=mira", rows: 1 })).includes("mira cordon"),
+  );
   await page.goto(`${url}/backends/pod`);
   check(
     "an operator is not offered an admin's form",
@@ -242,7 +255,9 @@ async function operator(suite: Suite): Promise<string> {
   check("nor can a script send it", await act(suite, page, CAPACITY, { capacity: 1 }) === 403);
   check(
     "that is audited",
-    (await audited(suite, "result=refused&actor=mira")).includes("mira capacity"),
+    (await audited(suite, { query: "result=refused&actor=mira", rows: 1 })).includes(
+      "mira capacity",
+    ),
   );
 
   const old = await sessionOf(context);
@@ -278,7 +293,8 @@ async function viewer(suite: Suite): Promise<string> {
   );
   check(
     "both are audited",
-    (await audited(suite, "actor=vik&result=refused")).join() === "vik cordon,vik capacity",
+    (await audited(suite, { query: "actor=vik&result=refused", rows: 2 })).join() ===
+      "vik cordon,vik capacity",
   );
   const cookies = await context.cookies();
   const living = await sessionOf(context);
