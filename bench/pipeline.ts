@@ -9,7 +9,7 @@ import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
 import { createEnvelopeCodec } from "../controller/model/envelope.ts";
 import { instanceOf } from "../controller/model/ids.ts";
 import { stepsOf } from "../controller/model/steps.ts";
-import { createPhaseStatistics } from "../controller/phases.ts";
+import { createPhaseStatistics } from "../controller/views/phases.ts";
 import { NO_FLAGS } from "../controller/records.ts";
 import { noRecorder } from "../controller/recorder.ts";
 import { createScheduler } from "../controller/scheduler.ts";

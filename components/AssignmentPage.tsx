@@ -1,4 +1,4 @@
-import type { AssignmentDetailView, OperationView } from "../controller/views.ts";
+import type { AssignmentDetailView, OperationView } from "../controller/views/views.ts";
 import { Hidden, mayAct } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { hrefOf } from "./board.ts";

@@ -1,4 +1,4 @@
-import type { AuditView } from "../controller/views.ts";
+import type { AuditView } from "../controller/views/views.ts";
 import { auditWords } from "./audit_words.ts";
 import { inert } from "./inert.ts";
 import { useLang } from "./lang.ts";

@@ -1,4 +1,4 @@
-import type { BackendView, OperationView } from "../controller/views.ts";
+import type { BackendView, OperationView } from "../controller/views/views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { fill, number, useLang } from "./lang.ts";

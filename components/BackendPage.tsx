@@ -1,6 +1,6 @@
 import type { ReasonCode } from "../controller/model/reason.ts";
-import type { HourView } from "../controller/operating_views.ts";
-import type { AssignmentView, BackendView, OperationView } from "../controller/views.ts";
+import type { HourView } from "../controller/views/operating_views.ts";
+import type { AssignmentView, BackendView, OperationView } from "../controller/views/views.ts";
 import type { Acting } from "./acting.ts";
 import { BackendActions } from "./BackendActions.tsx";
 import { Flags, Numbers } from "./Backends.tsx";

@@ -1,4 +1,4 @@
-import type { AssignmentView, BackendView } from "../controller/views.ts";
+import type { AssignmentView, BackendView } from "../controller/views/views.ts";
 import { type Board, hrefOf } from "./board.ts";
 import { fill, number, plural, useLang } from "./lang.ts";
 import { Slots } from "./Slots.tsx";

@@ -1,4 +1,4 @@
-import type { CanaryView, LabelView } from "../controller/operating_views.ts";
+import type { CanaryView, LabelView } from "../controller/views/operating_views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { clockTime, fill, number, plural, useLang } from "./lang.ts";

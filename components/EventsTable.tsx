@@ -1,4 +1,4 @@
-import type { EventView } from "../controller/views.ts";
+import type { EventView } from "../controller/views/views.ts";
 import { duration, fill, useLang } from "./lang.ts";
 import { At, Outside } from "./Small.tsx";
 

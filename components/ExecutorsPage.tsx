@@ -1,5 +1,5 @@
 import type { BackendName } from "../controller/model/ids.ts";
-import type { ExecutorView } from "../controller/views.ts";
+import type { ExecutorView } from "../controller/views/views.ts";
 import { mayAct } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { fill, number, useLang } from "./lang.ts";

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { AssignmentDetailView } from "../controller/views.ts";
+import type { AssignmentDetailView } from "../controller/views/views.ts";
 import { number, useLang } from "./lang.ts";
 import { At, ForkBadge, Outside, Until } from "./Small.tsx";
 

@@ -1,5 +1,5 @@
 import { useContext } from "preact/hooks";
-import type { HealthView, SelfTestView, VersionView } from "../controller/operating_views.ts";
+import type { HealthView, SelfTestView, VersionView } from "../controller/views/operating_views.ts";
 import { duration, useLang } from "./lang.ts";
 import { Maybe, PageHead, Panel, Scroller, Table } from "./Parts.tsx";
 import { Age, Outside } from "./Small.tsx";

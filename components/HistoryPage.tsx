@@ -1,4 +1,4 @@
-import type { HistoryEntryView } from "../controller/views.ts";
+import type { HistoryEntryView } from "../controller/views/views.ts";
 import { duration, useLang } from "./lang.ts";
 import { type ListData, listHref } from "./list_query.ts";
 import { FilterForm, Maybe, PageHead, Pager, Panel, Scroller, Table } from "./Parts.tsx";

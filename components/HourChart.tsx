@@ -1,4 +1,4 @@
-import type { HourView, MinuteView } from "../controller/operating_views.ts";
+import type { HourView, MinuteView } from "../controller/views/operating_views.ts";
 import { clockTime, duration, fill, number, plural, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
 import { Panel, Scroller, Table } from "./Parts.tsx";

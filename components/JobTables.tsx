@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { AssignmentView } from "../controller/views.ts";
+import type { AssignmentView } from "../controller/views/views.ts";
 import { type Board, type GroupName, hrefOf, onlyGroup, ROWS } from "./board.ts";
 import type { Dict } from "./i18n/dict.ts";
 import { fill, number, useLang } from "./lang.ts";

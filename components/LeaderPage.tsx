@@ -1,4 +1,4 @@
-import type { LeaderView } from "../controller/views.ts";
+import type { LeaderView } from "../controller/views/views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { fill, number, plural, useLang } from "./lang.ts";

@@ -1,6 +1,6 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { AssignmentView } from "../controller/views.ts";
+import type { AssignmentView } from "../controller/views/views.ts";
 import type { Group, GroupName } from "./board.ts";
 import { fill, useLang } from "./lang.ts";
 

@@ -1,4 +1,4 @@
-import type { OperationView } from "../controller/views.ts";
+import type { OperationView } from "../controller/views/views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { Target, Value } from "./AuditPage.tsx";

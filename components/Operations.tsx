@@ -1,4 +1,4 @@
-import type { OperationView } from "../controller/views.ts";
+import type { OperationView } from "../controller/views/views.ts";
 import { Target } from "./AuditPage.tsx";
 import { fill, number, useLang } from "./lang.ts";
 import { Maybe, Scroller, Table } from "./Parts.tsx";

@@ -1,5 +1,5 @@
 import { atLeast } from "../controller/model/role.ts";
-import type { ReleasePreview } from "../controller/release_preview.ts";
+import type { ReleasePreview } from "../controller/actions/release_preview.ts";
 import { ActionPanel, Hidden, mayAct, NeedsAdmin, Note } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { inert } from "./inert.ts";

@@ -1,5 +1,5 @@
 import { taskIdOf } from "../controller/model/ids.ts";
-import type { AssignmentView, BackendView } from "../controller/views.ts";
+import type { AssignmentView, BackendView } from "../controller/views/views.ts";
 import { hrefOf } from "./board.ts";
 import { inert } from "./inert.ts";
 import { coarse, fill, number, useLang } from "./lang.ts";

@@ -1,6 +1,6 @@
 import type { Result } from "../controller/model/reason.ts";
 import type { StateName } from "../controller/model/state.ts";
-import type { AssignmentView } from "../controller/views.ts";
+import type { AssignmentView } from "../controller/views/views.ts";
 import { inert } from "./inert.ts";
 import { clockTime, coarse, duration, fill, plural, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";

@@ -1,4 +1,4 @@
-import type { LeaderView, SourceName, SourceView, StatusView } from "../controller/views.ts";
+import type { LeaderView, SourceName, SourceView, StatusView } from "../controller/views/views.ts";
 import { inert } from "./inert.ts";
 import { fill, plural, useLang } from "./lang.ts";
 import { Age, Outside } from "./Small.tsx";

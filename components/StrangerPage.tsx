@@ -1,6 +1,6 @@
 import { atLeast } from "../controller/model/role.ts";
-import type { StrangerTier } from "../controller/action_kinds.ts";
-import type { ExecutorView } from "../controller/views.ts";
+import type { StrangerTier } from "../controller/actions/action_kinds.ts";
+import type { ExecutorView } from "../controller/views/views.ts";
 import { ActionPanel, Hidden, mayAct, NeedsAdmin, Note } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { inert } from "./inert.ts";

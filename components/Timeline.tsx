@@ -1,4 +1,4 @@
-import type { AssignmentDetailView, PhaseView } from "../controller/views.ts";
+import type { AssignmentDetailView, PhaseView } from "../controller/views/views.ts";
 import { inert } from "./inert.ts";
 import { duration, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";

@@ -1,6 +1,6 @@
 import type { BackendName } from "../controller/model/ids.ts";
 import type { StateName } from "../controller/model/state.ts";
-import type { AssignmentView, StatusView } from "../controller/views.ts";
+import type { AssignmentView, StatusView } from "../controller/views/views.ts";
 
 /** Filters of the page Now; all in its URL. */
 export interface Filters {

@@ -9,7 +9,7 @@ import { type Gitea, GiteaError } from "./gitea.ts";
 import type { Ledger } from "./ledger.ts";
 import type { ExecutorName } from "./model/ids.ts";
 import type { StepSnapshot } from "./model/record.ts";
-import { noteMoment } from "./moments.ts";
+import { noteMoment } from "./views/moments.ts";
 import type { ClaimAnswer, ExecutorEvents } from "./offers.ts";
 import type { RecordWriter } from "./record_writer.ts";
 import { createEndKeeper } from "./reported_end.ts";

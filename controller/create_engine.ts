@@ -3,7 +3,7 @@ import { createTaskGroup } from "../lib/task_group.ts";
 import { createAdmission, type WaitingReason } from "./admission.ts";
 import { createClaims } from "./claims.ts";
 import { createEffects } from "./effects.ts";
-import { watchEpoch } from "./epoch_watch.ts";
+import { watchEpoch } from "./leadership/epoch_watch.ts";
 import { endExecutors } from "./farewell.ts";
 import { createFlags } from "./flags.ts";
 import { createInquiry } from "./inquiry.ts";

@@ -10,7 +10,7 @@ import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { Delays } from "./model/decide.ts";
 import type { AssignmentId, BackendName, Instance } from "./model/ids.ts";
 import type { ExecutorEvents, Offers } from "./offers.ts";
-import type { PhaseStatistics } from "./phases.ts";
+import type { PhaseStatistics } from "./views/phases.ts";
 import type { Pool } from "./pool.ts";
 import type { Release } from "./release.ts";
 import type { RetryOutcome } from "./retry.ts";

@@ -1,6 +1,6 @@
 import type { Executor } from "./backend.ts";
 import type { JournalEntry } from "./journal.ts";
-import type { Moments } from "./moments.ts";
+import type { Moments } from "./views/moments.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
 import type { Reason, ReasonCode, Result } from "./model/reason.ts";
 import type { TaskRecord } from "./model/record.ts";

@@ -1,7 +1,7 @@
 import type { Entry } from "./entry.ts";
 import type { Ledger } from "./ledger.ts";
-import { divide, noteMoment } from "./moments.ts";
-import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./phases.ts";
+import { divide, noteMoment } from "./views/moments.ts";
+import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./views/phases.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** Feeds each finished phase to statistics and metrics once, until the signal aborts. */

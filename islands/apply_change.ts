@@ -7,7 +7,7 @@ import {
   matches,
   ROWS,
 } from "../components/board.ts";
-import type { AssignmentView, Change, StatusView } from "../controller/views.ts";
+import type { AssignmentView, Change, StatusView } from "../controller/views/views.ts";
 
 /** The board with a whole new status. */
 export function applyStatus(board: Board, status: StatusView, at: string): Board {

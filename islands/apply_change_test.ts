@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Board, type GroupName, groupOf, GROUPS } from "../components/board.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
-import type { AssignmentView, Change } from "../controller/views.ts";
+import type { AssignmentView, Change } from "../controller/views/views.ts";
 import type { StateName } from "../controller/model/state.ts";
 import { jobOf } from "../tests/fakes/sample_jobs.ts";
 import { createFakeViews, type FakeViewsOptions } from "../tests/fakes/views.ts";

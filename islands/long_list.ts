@@ -1,5 +1,5 @@
 import { type Board, compareIn, type GroupName, hrefOf } from "../components/board.ts";
-import type { AssignmentView } from "../controller/views.ts";
+import type { AssignmentView } from "../controller/views/views.ts";
 
 /** What reading a list on needs of the page. */
 export interface LongListHost {

@@ -1,7 +1,7 @@
 import type { Board, GroupName } from "../components/board.ts";
 import { LongListContext } from "../components/LongRows.tsx";
 import { NowPage } from "../components/NowPage.tsx";
-import type { Change, StatusView } from "../controller/views.ts";
+import type { Change, StatusView } from "../controller/views/views.ts";
 import { applyChange, applyStatus } from "./apply_change.ts";
 import { createLongList, type LongList } from "./long_list.ts";
 import { mount } from "./mount.tsx";

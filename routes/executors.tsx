@@ -1,6 +1,6 @@
 import { type ExecutorRow, ExecutorsPage } from "../components/ExecutorsPage.tsx";
 import { BACKENDS } from "../controller/model/ids.ts";
-import type { ExecutorView, Views } from "../controller/views.ts";
+import type { ExecutorView, Views } from "../controller/views/views.ts";
 import { actingOn } from "../web/acting.ts";
 import { definePage } from "../web/define.ts";
 import { loadList, oneOf, readFilters } from "../web/list_page.ts";

@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
-import type { Action } from "../controller/action_kinds.ts";
-import type { ActionOutcome, ActionRequest, Actions, Refusal } from "../controller/actions.ts";
-import { previewRelease } from "../controller/release_preview.ts";
-import type { OperationView } from "../controller/views.ts";
+import type { Action } from "../controller/actions/action_kinds.ts";
+import type {
+  ActionOutcome,
+  ActionRequest,
+  Actions,
+  Refusal,
+} from "../controller/actions/actions.ts";
+import { previewRelease } from "../controller/actions/release_preview.ts";
+import type { OperationView } from "../controller/views/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { idOf } from "../tests/contract/queue_suite.ts";
 import { operationsOf } from "../tests/fakes/sample_pages.ts";

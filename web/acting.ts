@@ -1,6 +1,6 @@
 import type { Acting } from "../components/acting.ts";
 import type { ReleaseData } from "../components/ReleasePage.tsx";
-import { RELEASE_TIERS } from "../controller/action_kinds.ts";
+import { RELEASE_TIERS } from "../controller/actions/action_kinds.ts";
 import { parseAssignmentId } from "../controller/model/ids.ts";
 import type { Answer, RouteContext } from "./define.ts";
 

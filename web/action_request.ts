@@ -1,4 +1,4 @@
-import type { ActionRequest } from "../controller/actions.ts";
+import type { ActionRequest } from "../controller/actions/actions.ts";
 import type { RouteContext } from "./define.ts";
 
 /** `Idempotency-Key` and the like: what a header can carry, and not too long. */

@@ -1,5 +1,5 @@
-import type { Action, Deadline, StrangerTier } from "../controller/action_kinds.ts";
-import type { ActionOutcome } from "../controller/actions.ts";
+import type { Action, Deadline, StrangerTier } from "../controller/actions/action_kinds.ts";
+import type { ActionOutcome } from "../controller/actions/actions.ts";
 import type { AssignmentId, BackendName } from "../controller/model/ids.ts";
 import { requestOf } from "./action_request.ts";
 import type { BadInput, RouteContext } from "./define.ts";

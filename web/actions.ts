@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import type { ActionOutcome } from "../controller/actions.ts";
+import type { ActionOutcome } from "../controller/actions/actions.ts";
 import { faultOfRole, roleForKind } from "../controller/access/rules.ts";
 import { isObject } from "../lib/json_object.ts";
 import { isProof } from "./access/access.ts";

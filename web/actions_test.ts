@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Action } from "../controller/action_kinds.ts";
-import type { ActionOutcome, ActionRequest, Actions } from "../controller/actions.ts";
-import type { ExecutorView, OperationView } from "../controller/views.ts";
+import type { Action } from "../controller/actions/action_kinds.ts";
+import type { ActionOutcome, ActionRequest, Actions } from "../controller/actions/actions.ts";
+import type { ExecutorView, OperationView } from "../controller/views/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
 import { idOf } from "../tests/contract/queue_suite.ts";

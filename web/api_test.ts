@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Actions } from "../controller/actions.ts";
-import { previewRelease } from "../controller/release_preview.ts";
+import type { Actions } from "../controller/actions/actions.ts";
+import { previewRelease } from "../controller/actions/release_preview.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { ROUTES } from "../routes/mod.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";

@@ -3,9 +3,9 @@ import { type ComponentChild, type FunctionComponent, h } from "preact";
 import type { IslandName } from "../components/islands.ts";
 import type { Visitor } from "../components/visitor.ts";
 import type { Lang } from "../components/lang.ts";
-import type { ActionOutcome, Actions } from "../controller/actions.ts";
-import type { Actor } from "../controller/operation.ts";
-import type { Page, Views } from "../controller/views.ts";
+import type { ActionOutcome, Actions } from "../controller/actions/actions.ts";
+import type { Actor } from "../controller/actions/operation.ts";
+import type { Page, Views } from "../controller/views/views.ts";
 
 /** What a handler may use. */
 export interface RouteContext {

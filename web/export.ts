@@ -1,5 +1,11 @@
 import { BACKENDS } from "../controller/model/ids.ts";
-import type { AuditView, HistoryEntryView, Page, PageQuery, Views } from "../controller/views.ts";
+import type {
+  AuditView,
+  HistoryEntryView,
+  Page,
+  PageQuery,
+  Views,
+} from "../controller/views/views.ts";
 import type { RouteContext } from "./define.ts";
 import { oneOf, readFilters } from "./list_page.ts";
 

@@ -1,5 +1,5 @@
 import type { ListData } from "../components/list_query.ts";
-import type { Page, PageQuery } from "../controller/views.ts";
+import type { Page, PageQuery } from "../controller/views/views.ts";
 import { isAway } from "./away.ts";
 import type { RouteContext } from "./define.ts";
 

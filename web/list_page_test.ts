@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { QueueError } from "../controller/queue.ts";
-import type { PageQuery } from "../controller/views.ts";
+import type { PageQuery } from "../controller/views/views.ts";
 import { loadList, readFilters } from "./list_page.ts";
 
 const context = (query: string) => ({

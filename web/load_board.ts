@@ -9,7 +9,7 @@ import {
   onlyGroup,
   ROWS,
 } from "../components/board.ts";
-import type { AssignmentView, Page, Views } from "../controller/views.ts";
+import type { AssignmentView, Page, Views } from "../controller/views/views.ts";
 import { backendNameSchema, stateNameSchema } from "./schemas.ts";
 
 /** What the URL of the page Now asks for. */

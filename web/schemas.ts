@@ -14,10 +14,10 @@ import type {
   PhaseView,
   SourceView,
   StatusView,
-} from "../controller/views.ts";
+} from "../controller/views/views.ts";
 import { schemaOf } from "./schema_of.ts";
 
-// The shapes of controller/views.ts as schemas: the compiler holds both equal (schema_of.ts).
+// The shapes of controller/views/views.ts as schemas: the compiler holds both equal (schema_of.ts).
 
 const time = z.string().openapi({ format: "date-time", example: "2027-01-15T08:00:00.000Z" });
 const count = z.int().min(0);

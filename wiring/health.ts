@@ -1,9 +1,9 @@
 import type { Backend } from "../controller/backend.ts";
 import type { Engine } from "../controller/engine.ts";
-import { judgeVersion } from "../controller/known_versions.ts";
-import type { HealthView } from "../controller/operating_views.ts";
-import { checkBackend } from "../controller/backend_check.ts";
-import { createSelfTests, type SelfTest } from "../controller/self_tests.ts";
+import { judgeVersion } from "../controller/health/known_versions.ts";
+import type { HealthView } from "../controller/views/operating_views.ts";
+import { checkBackend } from "../controller/health/backend_check.ts";
+import { createSelfTests, type SelfTest } from "../controller/health/self_tests.ts";
 import { isObject } from "../lib/json_object.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Connections } from "./connections.ts";

@@ -5,10 +5,10 @@ import { createKubernetes } from "../clients/kubernetes/client.ts";
 import { createExecutorCluster } from "../clients/kubernetes/executor_cluster.ts";
 import { createLeaseStore } from "../clients/kubernetes/leases.ts";
 import { createPodLabel } from "../clients/kubernetes/pod_label.ts";
-import { createAddressProof } from "../controller/address_proof.ts";
+import { createAddressProof } from "../controller/leadership/address_proof.ts";
 import type { Config, KubernetesAccess } from "../controller/config/config.ts";
-import { createLeaderLabel } from "../controller/leader_label.ts";
-import { createLeaseElector, type LeaseElector } from "../controller/lease_elector.ts";
+import { createLeaderLabel } from "../controller/leadership/leader_label.ts";
+import { createLeaseElector, type LeaseElector } from "../controller/leadership/lease_elector.ts";
 import { instanceOf } from "../controller/model/ids.ts";
 import type { ClusterParts, PartsContext } from "./parts.ts";
 

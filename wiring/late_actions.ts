@@ -1,8 +1,8 @@
-import { createActionAudit } from "../controller/action_audit.ts";
-import { targetOf } from "../controller/action_kinds.ts";
-import type { ActionOutcome, Actions } from "../controller/actions.ts";
-import type { AuditEntry, AuditLog } from "../controller/audit.ts";
-import type { LeaderView } from "../controller/views.ts";
+import { createActionAudit } from "../controller/actions/action_audit.ts";
+import { targetOf } from "../controller/actions/action_kinds.ts";
+import type { ActionOutcome, Actions } from "../controller/actions/actions.ts";
+import type { AuditEntry, AuditLog } from "../controller/actions/audit.ts";
+import type { LeaderView } from "../controller/views/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 

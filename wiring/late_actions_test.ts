@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { ActionRequest, Actions } from "../controller/actions.ts";
-import type { AuditEntry } from "../controller/audit.ts";
-import type { LeaderView } from "../controller/views.ts";
+import type { ActionRequest, Actions } from "../controller/actions/actions.ts";
+import type { AuditEntry } from "../controller/actions/audit.ts";
+import type { LeaderView } from "../controller/views/views.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { createLateActions } from "./late_actions.ts";

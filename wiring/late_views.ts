@@ -1,4 +1,4 @@
-import type { Change, Views } from "../controller/views.ts";
+import type { Change, Views } from "../controller/views/views.ts";
 
 /** Views that can be replaced: pages are up before the servers they tell of are. */
 export interface LateViews extends Views {

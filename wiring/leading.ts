@@ -1,6 +1,6 @@
 import { createLeaderKey } from "../clients/nats/leader_key.ts";
-import type { Leadership } from "../controller/leadership.ts";
-import { createSoloLeader } from "../controller/solo_leader.ts";
+import type { Leadership } from "../controller/leadership/leadership.ts";
+import { createSoloLeader } from "../controller/leadership/solo_leader.ts";
 import type { Connections } from "./connections.ts";
 import type { Surroundings } from "./controller.ts";
 import type { Parts } from "./parts.ts";

@@ -2,13 +2,16 @@ import { createAuditLog } from "../clients/nats/audit_log.ts";
 import type { NatsConnection } from "../clients/nats/connection.ts";
 import { createFlagStore } from "../clients/nats/control_store.ts";
 import { createOperationStore } from "../clients/nats/operation_store.ts";
-import type { AuditLog } from "../controller/audit.ts";
+import type { AuditLog } from "../controller/actions/audit.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { Engine } from "../controller/engine.ts";
 import type { LabelState } from "../controller/label_state.ts";
 import type { BackendName } from "../controller/model/ids.ts";
-import { createOperations, type Operations } from "../controller/operations.ts";
-import { createOperatorActions, type OperatorActions } from "../controller/operator_actions.ts";
+import { createOperations, type Operations } from "../controller/actions/operations.ts";
+import {
+  createOperatorActions,
+  type OperatorActions,
+} from "../controller/actions/operator_actions.ts";
 import type { Scheduler } from "../controller/scheduler.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { SourceView } from "../controller/views.ts";
+import type { SourceView } from "../controller/views/views.ts";
 import { recoveryDetail } from "./pages.ts";
 
 const UP: SourceView = { state: "up", since: null, ageMs: 0, lastError: null };

@@ -1,10 +1,10 @@
 import type { NatsStatus } from "../clients/nats/connection.ts";
 import type { SvidStatus } from "../clients/spiffe/workload_api.ts";
-import type { LeadershipStatus } from "../controller/leadership.ts";
+import type { LeadershipStatus } from "../controller/leadership/leadership.ts";
 import type { BackendName } from "../controller/model/ids.ts";
 import type { AssignmentQueue, QueueCounts } from "../controller/queue.ts";
-import { iso, isoOrNull } from "../controller/view_of.ts";
-import type { LeaderView, SourceName, SourceView } from "../controller/views.ts";
+import { iso, isoOrNull } from "../controller/views/view_of.ts";
+import type { LeaderView, SourceName, SourceView } from "../controller/views/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { SourceHealth } from "../lib/source_health.ts";
 import type { Upstream } from "../web/standby.ts";

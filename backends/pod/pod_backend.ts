@@ -27,7 +27,7 @@ export interface PodBackendOptions {
   readonly logger: Logger;
   /**
    * Throws when this process may not act any more. Callers have asked it before each method that changes
-   * something (`controller/guarded.ts`), so that it is asked here only before an effect that follows on a
+   * something (`controller/leadership/guarded.ts`), so that it is asked here only before an effect that follows on a
    * read or another effect; `before` of the Kubernetes client asks once more as a request leaves.
    */
   guard(): void;

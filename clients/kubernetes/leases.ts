@@ -4,7 +4,7 @@ import {
   type LeaseRecord,
   type LeaseStore,
   type StoredLease,
-} from "../../controller/lease.ts";
+} from "../../controller/leadership/lease.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { createTaskGroup } from "../../lib/task_group.ts";
@@ -18,7 +18,7 @@ export interface LeaseName {
 }
 
 /**
- * Shorter than the 5 s (half the renew deadline) after which `controller/lease_claim.ts` aborts a request.
+ * Shorter than the 5 s (half the renew deadline) after which `controller/leadership/lease_claim.ts` aborts a request.
  * An abort of the caller's says nothing of the connection; only this deadline retires silent ones
  * (`deadline.ts`), so that the next try meets new ones.
  */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LeaseError } from "../../controller/lease.ts";
+import { LeaseError } from "../../controller/leadership/lease.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { startApiEndpoint } from "../../tests/support/api_endpoint.ts";

@@ -1,4 +1,4 @@
-import type { PodLabel } from "../../controller/leader_label.ts";
+import type { PodLabel } from "../../controller/leadership/leader_label.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import type { Kubernetes } from "./client.ts";
 import { isNotFound } from "./error.ts";

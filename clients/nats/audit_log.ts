@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditLog, StoredAudit } from "../../controller/audit.ts";
+import type { AuditEntry, AuditLog, StoredAudit } from "../../controller/actions/audit.ts";
 import type { Call } from "../../controller/backend.ts";
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";

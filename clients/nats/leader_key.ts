@@ -1,4 +1,4 @@
-import type { LeaderKey } from "../../controller/solo_leader.ts";
+import type { LeaderKey } from "../../controller/leadership/solo_leader.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createBucket } from "./bucket.ts";
 import type { NatsConnection } from "./connection.ts";

@@ -1,10 +1,10 @@
-import { readAction } from "../../controller/action_kinds.ts";
+import { readAction } from "../../controller/actions/action_kinds.ts";
 import type {
   Operation,
   OperationStore,
   Role,
   StoredOperation,
-} from "../../controller/operation.ts";
+} from "../../controller/actions/operation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type Bucket, createBucket, type KeyValue } from "./bucket.ts";
 import type { NatsConnection } from "./connection.ts";

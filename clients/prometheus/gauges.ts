@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "prom-client";
-import type { BackendView, Views } from "../../controller/views.ts";
+import type { BackendView, Views } from "../../controller/views/views.ts";
 
 /** Gauges that are read from the views when they are scraped. */
 export interface ViewGauges {

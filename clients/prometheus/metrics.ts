@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import type { Recorder } from "../../controller/recorder.ts";
-import type { Views } from "../../controller/views.ts";
+import type { Views } from "../../controller/views/views.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { type Logger, silentLogger } from "../../lib/logger.ts";
 import { createBounded } from "./bounded.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { BackendView, Views } from "../../controller/views.ts";
+import type { BackendView, Views } from "../../controller/views/views.ts";
 import { createFakeClock, type FakeClock } from "../../lib/fake_clock.ts";
 import { createFakeViews } from "../../tests/fakes/views.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";

@@ -1,5 +1,5 @@
-import type { ReleaseTier, StrangerTier } from "../../controller/action_kinds.ts";
-import type { ReleasePreview } from "../../controller/release_preview.ts";
+import type { ReleaseTier, StrangerTier } from "../../controller/actions/action_kinds.ts";
+import type { ReleasePreview } from "../../controller/actions/release_preview.ts";
 import type { Plural } from "./dict.ts";
 
 /** Texts of what operators do; a part of `Dict`. */

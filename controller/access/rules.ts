@@ -1,5 +1,5 @@
-import type { ReleaseTier } from "../action_kinds.ts";
-import type { Action, ActionKind } from "../action_kinds.ts";
+import type { ReleaseTier } from "../actions/action_kinds.ts";
+import type { Action, ActionKind } from "../actions/action_kinds.ts";
 import { atLeast, type Role } from "../model/role.ts";
 
 /**

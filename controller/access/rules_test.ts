@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ActionKind } from "../action_kinds.ts";
+import type { ActionKind } from "../actions/action_kinds.ts";
 import { faultOfRole, roleFor, roleForKind } from "./rules.ts";
 
 const TABLE: Readonly<Record<ActionKind, string>> = {

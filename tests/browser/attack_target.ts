@@ -1,5 +1,5 @@
 import type { Browser } from "playwright-core";
-import type { AuditView } from "../../controller/views.ts";
+import type { AuditView } from "../../controller/views/views.ts";
 import { ROUTES } from "../../routes/mod.ts";
 import type { Place } from "./grounds.ts";
 

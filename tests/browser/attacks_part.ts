@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Browser, BrowserContext } from "playwright-core";
-import type { AuditView, BackendView } from "../../controller/views.ts";
+import type { AuditView, BackendView } from "../../controller/views/views.ts";
 import { createControllerPlace, startController } from "../support/controller_process.ts";
 import { eventually } from "../support/eventually.ts";
 import { PATIENCE } from "./forms.ts";

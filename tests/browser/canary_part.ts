@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
-import type { AuditView } from "../../controller/views.ts";
-import type { CanaryView } from "../../controller/operating_views.ts";
+import type { AuditView } from "../../controller/views/views.ts";
+import type { CanaryView } from "../../controller/views/operating_views.ts";
 import { createControllerPlace, startController } from "../support/controller_process.ts";
 import { eventually } from "../support/eventually.ts";
 import { labelled, PATIENCE, post, read, take } from "./forms.ts";

@@ -4,7 +4,7 @@ import type {
   BackendView,
   OperationView,
   StatusView,
-} from "../../controller/views.ts";
+} from "../../controller/views/views.ts";
 import {
   type ControllerProcess,
   createControllerPlace,

@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import type { OperationView } from "../../controller/views.ts";
+import type { OperationView } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Place } from "./grounds.ts";
 

@@ -6,7 +6,7 @@ import { placeTask } from "../../controller/model/assignment.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
-import type { AssignmentView, Page } from "../../controller/views.ts";
+import type { AssignmentView, Page } from "../../controller/views/views.ts";
 import {
   type ControllerProcess,
   createControllerPlace,

@@ -1,5 +1,5 @@
 import type { Browser, Page } from "playwright-core";
-import type { AssignmentView } from "../../controller/views.ts";
+import type { AssignmentView } from "../../controller/views/views.ts";
 import { breakGate } from "../faults/broken_gate.ts";
 import {
   type ControllerPlace,

@@ -2,15 +2,15 @@ import type { Browser, BrowserContext } from "playwright-core";
 import { connectNats } from "../../clients/nats/connection.ts";
 import { createQueue } from "../../clients/nats/queue.ts";
 import { enActing } from "../../components/i18n/en_acting.ts";
-import type { ReleaseTier } from "../../controller/action_kinds.ts";
-import type { ReleasePreview } from "../../controller/release_preview.ts";
+import type { ReleaseTier } from "../../controller/actions/action_kinds.ts";
+import type { ReleasePreview } from "../../controller/actions/release_preview.ts";
 import type {
   AssignmentView,
   AuditView,
   BackendView,
   ExecutorView,
   OperationView,
-} from "../../controller/views.ts";
+} from "../../controller/views/views.ts";
 import { createReport } from "../e2e/report.ts";
 import { startCutProxy } from "../support/cut_proxy.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,6 +1,6 @@
 /** Makes the pictures of docs/screenshots/: `deno run -A tests/browser/screenshots.ts [name...]`. */
 import type { Browser, Page } from "playwright-core";
-import type { BackendView, Views } from "../../controller/views.ts";
+import type { BackendView, Views } from "../../controller/views/views.ts";
 import { changedViews } from "../fakes/changed_views.ts";
 import { HOSTILE, SKETCHES } from "../fakes/sample_jobs.ts";
 import type { FakeViews } from "../fakes/views.ts";

@@ -1,5 +1,5 @@
 import type { Browser } from "playwright-core";
-import type { LeaderView } from "../../controller/views.ts";
+import type { LeaderView } from "../../controller/views/views.ts";
 import {
   type ControllerProcess,
   createControllerPlace,

@@ -7,7 +7,7 @@ import {
   parseTaskId,
 } from "../../controller/model/ids.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
-import type { AuditView, BackendView, ExecutorView, Page } from "../../controller/views.ts";
+import type { AuditView, BackendView, ExecutorView, Page } from "../../controller/views/views.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,6 +1,6 @@
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import type { Views } from "../../controller/views.ts";
+import type { Views } from "../../controller/views/views.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import type { Access } from "../../web/access/access.ts";

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { createKubernetes } from "../../clients/kubernetes/client.ts";
 import { createLeaseStore } from "../../clients/kubernetes/leases.ts";
 import { createPodLabel } from "../../clients/kubernetes/pod_label.ts";
-import { LeaseError, type LeaseRecord } from "../../controller/lease.ts";
+import { LeaseError, type LeaseRecord } from "../../controller/leadership/lease.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { LEASE, type LeaseCluster, startLeaseCluster } from "../support/lease_cluster.ts";

@@ -4,7 +4,7 @@ import {
   type LeaseErrorCode,
   type LeaseRecord,
   type LeaseStore,
-} from "../../controller/lease.ts";
+} from "../../controller/leadership/lease.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A Lease that does not exist yet, as two contenders reach it. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createAuditLog } from "../../clients/nats/audit_log.ts";
 import { createEventLog } from "../../clients/nats/event_log.ts";
 import { createOperationStore } from "../../clients/nats/operation_store.ts";
-import type { AuditEntry } from "../../controller/audit.ts";
+import type { AuditEntry } from "../../controller/actions/audit.ts";
 import { QueueError } from "../../controller/queue.ts";
 import { DEPS, openNatsWorld } from "../support/nats_world.ts";
 import { createFakeOperationStore } from "../fakes/operations.ts";

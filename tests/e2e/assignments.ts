@@ -1,5 +1,5 @@
 import { eventually } from "../support/eventually.ts";
-import type { AssignmentDetailView, AssignmentView, Page } from "../../controller/views.ts";
+import type { AssignmentDetailView, AssignmentView, Page } from "../../controller/views/views.ts";
 import type { Product } from "./by_product.ts";
 
 /** Every assignment that the product knows, ended ones too. */

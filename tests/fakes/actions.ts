@@ -1,8 +1,8 @@
-import type { Action, ReleaseTier } from "../../controller/action_kinds.ts";
-import { targetOf } from "../../controller/action_kinds.ts";
-import type { ActionOutcome, ActionRequest, Actions } from "../../controller/actions.ts";
-import type { ReleasePreview } from "../../controller/release_preview.ts";
-import type { AssignmentView, OperationView } from "../../controller/views.ts";
+import type { Action, ReleaseTier } from "../../controller/actions/action_kinds.ts";
+import { targetOf } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome, ActionRequest, Actions } from "../../controller/actions/actions.ts";
+import type { ReleasePreview } from "../../controller/actions/release_preview.ts";
+import type { AssignmentView, OperationView } from "../../controller/views/views.ts";
 
 /** Actions that only write down what was asked for. */
 export interface FakeActions extends Actions {

@@ -1,4 +1,4 @@
-import type { Views } from "../../controller/views.ts";
+import type { Views } from "../../controller/views/views.ts";
 
 /** The same views with `change` on everything that is read from them; what they tell later is theirs. */
 export function changedViews<V extends Views>(views: V, change: <T>(value: T) => T): V {

@@ -1,6 +1,6 @@
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
-import type { LeaderKey, LeaderNote } from "../../controller/solo_leader.ts";
+import type { LeaderKey, LeaderNote } from "../../controller/leadership/solo_leader.ts";
 import { abortable } from "../../lib/abortable.ts";
 
 /** The leader's key in memory, shared by several controllers. */

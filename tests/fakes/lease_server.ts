@@ -4,7 +4,7 @@ import {
   type LeaseRecord,
   type LeaseStore,
   type StoredLease,
-} from "../../controller/lease.ts";
+} from "../../controller/leadership/lease.ts";
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { ProcessClock } from "./process_clock.ts";

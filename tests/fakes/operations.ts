@@ -1,6 +1,6 @@
-import type { AuditEntry, AuditLog } from "../../controller/audit.ts";
+import type { AuditEntry, AuditLog } from "../../controller/actions/audit.ts";
 import type { Call } from "../../controller/backend.ts";
-import type { OperationStore, StoredOperation } from "../../controller/operation.ts";
+import type { OperationStore, StoredOperation } from "../../controller/actions/operation.ts";
 import { QueueError } from "../../controller/queue.ts";
 
 /** Operations in memory: what several controllers share. */

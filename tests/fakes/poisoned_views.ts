@@ -1,4 +1,4 @@
-import type { Views } from "../../controller/views.ts";
+import type { Views } from "../../controller/views/views.ts";
 import { changedViews } from "./changed_views.ts";
 import { HOSTILE } from "./sample_jobs.ts";
 

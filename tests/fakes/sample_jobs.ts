@@ -6,7 +6,7 @@ import {
 } from "../../controller/model/ids.ts";
 import type { ReasonCode, Result } from "../../controller/model/reason.ts";
 import type { StateName } from "../../controller/model/state.ts";
-import type { AssignmentView, EventView, PhaseView } from "../../controller/views.ts";
+import type { AssignmentView, EventView, PhaseView } from "../../controller/views/views.ts";
 
 /** Strings that an attacker may choose, each in the place where it would hurt. */
 export const HOSTILE = {

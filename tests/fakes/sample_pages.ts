@@ -1,6 +1,6 @@
 import type { BackendName } from "../../controller/model/ids.ts";
-import type { CanaryView, HealthView, HourView } from "../../controller/operating_views.ts";
-import type { AuditView, ExecutorView, OperationView } from "../../controller/views.ts";
+import type { CanaryView, HealthView, HourView } from "../../controller/views/operating_views.ts";
+import type { AuditView, ExecutorView, OperationView } from "../../controller/views/views.ts";
 import { HOSTILE } from "./sample_jobs.ts";
 
 const iso = (now: number, secondsAgo: number) => new Date(now - secondsAgo * 1000).toISOString();

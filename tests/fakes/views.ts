@@ -12,7 +12,7 @@ import type {
   SourceView,
   StatusView,
   Views,
-} from "../../controller/views.ts";
+} from "../../controller/views/views.ts";
 import { auditOf, canaryOf, healthOf, hourOf, operationsOf, strangersOf } from "./sample_pages.ts";
 import {
   eventsOf,

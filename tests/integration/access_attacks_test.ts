@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Actions } from "../../controller/actions.ts";
+import type { Actions } from "../../controller/actions/actions.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { ROUTES } from "../../routes/mod.ts";
 import { listenWeb } from "../../web/listen.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { AuditView, OperationView, Page } from "../../controller/views.ts";
+import type { AuditView, OperationView, Page } from "../../controller/views/views.ts";
 import {
   type ControllerProcess,
   createControllerPlace,

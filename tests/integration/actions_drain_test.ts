@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Action } from "../../controller/action_kinds.ts";
-import type { ActionOutcome } from "../../controller/actions.ts";
+import type { Action } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome } from "../../controller/actions/actions.ts";
 import { type Controller, createWorld, type World } from "../support/engine_world.ts";
 import { operate, type OperateOptions } from "../support/operating.ts";
 

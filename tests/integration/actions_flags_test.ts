@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ActionOutcome } from "../../controller/actions.ts";
+import type { ActionOutcome } from "../../controller/actions/actions.ts";
 import { operate } from "../support/operating.ts";
 import { createWorld } from "../support/engine_world.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Action } from "../../controller/action_kinds.ts";
+import type { Action } from "../../controller/actions/action_kinds.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { type Controller, createWorld, type World } from "../support/engine_world.ts";
 import { mortal } from "../support/mortal.ts";

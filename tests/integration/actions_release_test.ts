@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { ReleaseTier } from "../../controller/action_kinds.ts";
-import type { ActionOutcome } from "../../controller/actions.ts";
+import type { ReleaseTier } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome } from "../../controller/actions/actions.ts";
 import { GiteaError } from "../../controller/gitea.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { startTrustDomain } from "../../embedded/trust_domain.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
-import type { AuditView, LeaderView, OperationView, Page } from "../../controller/views.ts";
+import type { AuditView, LeaderView, OperationView, Page } from "../../controller/views/views.ts";
 import {
   type ControllerProcess,
   createControllerPlace,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { LeaseRecord } from "../../controller/lease.ts";
+import type { LeaseRecord } from "../../controller/leadership/lease.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { createFakeLeaseServer, type Route } from "../fakes/lease_server.ts";
 import { contend, type Contender } from "../support/lease_contender.ts";

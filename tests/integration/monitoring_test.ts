@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createMetrics } from "../../clients/prometheus/metrics.ts";
-import { phaseNames } from "../../controller/phases.ts";
+import { phaseNames } from "../../controller/views/phases.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { createFakeViews } from "../fakes/views.ts";
 

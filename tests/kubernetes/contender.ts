@@ -8,8 +8,8 @@
 import { parseArgs } from "node:util";
 import { createKubernetes } from "../../clients/kubernetes/client.ts";
 import { createLeaseStore } from "../../clients/kubernetes/leases.ts";
-import { createAddressProof } from "../../controller/address_proof.ts";
-import { createLeaseElector } from "../../controller/lease_elector.ts";
+import { createAddressProof } from "../../controller/leadership/address_proof.ts";
+import { createLeaseElector } from "../../controller/leadership/lease_elector.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";

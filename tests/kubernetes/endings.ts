@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { AssignmentDetailView } from "../../controller/views.ts";
+import type { AssignmentDetailView } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import { at, readManifest } from "../support/kube_manifests.ts";
 import { NAMESPACE } from "./cluster.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createAuthority } from "../../clients/x509/trust_domain.ts";
-import type { ExecutorView, Page } from "../../controller/views.ts";
+import type { ExecutorView, Page } from "../../controller/views/views.ts";
 import { isObject } from "../../lib/json_object.ts";
 import { eventually } from "../support/eventually.ts";
 import type { KubeObject } from "../support/kube_client.ts";

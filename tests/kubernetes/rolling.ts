@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { BackendView, Page } from "../../controller/views.ts";
+import type { BackendView, Page } from "../../controller/views/views.ts";
 import { type OutsideCounter, startOutsideCounter } from "../e2e/outside_counter.ts";
 import { eventually } from "../support/eventually.ts";
 import { watchExecutors } from "./executors.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { AssignmentDetailView, AssignmentView, Page } from "../../controller/views.ts";
+import type { AssignmentDetailView, AssignmentView, Page } from "../../controller/views/views.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RunView } from "../support/gitea_api.ts";

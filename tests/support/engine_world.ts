@@ -15,7 +15,7 @@ import {
   parseTaskId,
 } from "../../controller/model/ids.ts";
 import { stepsOf } from "../../controller/model/steps.ts";
-import { createPhaseStatistics } from "../../controller/phases.ts";
+import { createPhaseStatistics } from "../../controller/views/phases.ts";
 import { noRecorder } from "../../controller/recorder.ts";
 import { createFakeClock, type FakeClock } from "../../lib/fake_clock.ts";
 import { type Fields, type Logger, silentLogger } from "../../lib/logger.ts";

@@ -1,6 +1,9 @@
-import { createAddressProof } from "../../controller/address_proof.ts";
-import { createLeaseElector, type LeaseElector } from "../../controller/lease_elector.ts";
-import { DEFAULT_LEASE_TIMES } from "../../controller/lease_rules.ts";
+import { createAddressProof } from "../../controller/leadership/address_proof.ts";
+import {
+  createLeaseElector,
+  type LeaseElector,
+} from "../../controller/leadership/lease_elector.ts";
+import { DEFAULT_LEASE_TIMES } from "../../controller/leadership/lease_rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";

@@ -1,10 +1,13 @@
-import type { Action } from "../../controller/action_kinds.ts";
-import type { ActionOutcome, ActionRequest } from "../../controller/actions.ts";
+import type { Action } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome, ActionRequest } from "../../controller/actions/actions.ts";
 import type { Engine } from "../../controller/engine.ts";
 import type { BackendName } from "../../controller/model/ids.ts";
 import type { FlagStore } from "../../controller/records.ts";
-import { createOperations, type Operations } from "../../controller/operations.ts";
-import { createOperatorActions, type OperatorActions } from "../../controller/operator_actions.ts";
+import { createOperations, type Operations } from "../../controller/actions/operations.ts";
+import {
+  createOperatorActions,
+  type OperatorActions,
+} from "../../controller/actions/operator_actions.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import {
   createFakeAudit,

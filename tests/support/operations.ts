@@ -1,4 +1,4 @@
-import type { Operation } from "../../controller/operation.ts";
+import type { Operation } from "../../controller/actions/operation.ts";
 
 /** An operation that has just begun; what is given replaces its fields. */
 export function operationOf(id: string, over: Partial<Operation> = {}): Operation {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { SignOn } from "../../controller/access/sign_on.ts";
 import type { SignOuts } from "../../controller/access/sign_outs.ts";
 import type { RoleRule } from "../../controller/model/role.ts";
-import type { Role } from "../../controller/operation.ts";
+import type { Role } from "../../controller/actions/operation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import { type Access, createAccess } from "../../web/access/access.ts";

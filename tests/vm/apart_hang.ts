@@ -7,7 +7,7 @@ import type {
   Page,
   SourceView,
   StatusView,
-} from "../../controller/views.ts";
+} from "../../controller/views/views.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { dispatch, measure, type Sample, succeeded, WAITING } from "./apart_jobs.ts";

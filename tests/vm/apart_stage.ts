@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { BackendName } from "../../controller/model/ids.ts";
-import type { SourceName } from "../../controller/views.ts";
+import type { SourceName } from "../../controller/views/views.ts";
 import { prepareProduct } from "../e2e/by_product.ts";
 import type { Report } from "../e2e/report.ts";
 import { EXECUTOR_IMAGE, NAMESPACE, startCluster } from "../kubernetes/cluster.ts";

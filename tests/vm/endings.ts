@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { BackendView } from "../../controller/views.ts";
+import type { BackendView } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import { AFTER, BEFORE, keepAlive, LIFETIME_S, roleOf, TOLD_MS } from "./ending_cases.ts";
 import { startVmController, type VmController } from "./controller.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { AssignmentDetailView, BackendView } from "../../controller/views.ts";
+import type { AssignmentDetailView, BackendView } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import type { JobView } from "../support/gitea_api.ts";
 import type { VmController } from "./controller.ts";

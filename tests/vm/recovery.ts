@@ -15,7 +15,7 @@ import {
 } from "../../controller/model/ids.ts";
 import { spiffeIdOf } from "../../controller/model/identity.ts";
 import { metadataKeys } from "../../controller/model/metadata.ts";
-import type { BackendView, ExecutorView, LeaderView, Page } from "../../controller/views.ts";
+import type { BackendView, ExecutorView, LeaderView, Page } from "../../controller/views/views.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";

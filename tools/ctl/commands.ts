@@ -1,4 +1,4 @@
-import type { ReleasePreview } from "../../controller/release_preview.ts";
+import type { ReleasePreview } from "../../controller/actions/release_preview.ts";
 import type {
   AssignmentDetailView,
   AssignmentView,
@@ -9,7 +9,7 @@ import type {
   OperationView,
   Page,
   StatusView,
-} from "../../controller/views.ts";
+} from "../../controller/views/views.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
   argument,

@@ -1,4 +1,4 @@
-import { RELEASE_TIERS, VM_LABELS } from "../../controller/action_kinds.ts";
+import { RELEASE_TIERS, VM_LABELS } from "../../controller/actions/action_kinds.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { COMMANDS, FLAG_OPTIONS, TEXT_OPTIONS } from "./usage.ts";
 

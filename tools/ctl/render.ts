@@ -1,6 +1,6 @@
 import { auditWords } from "../../components/audit_words.ts";
 import { inert } from "../../components/inert.ts";
-import type { ReleasePreview } from "../../controller/release_preview.ts";
+import type { ReleasePreview } from "../../controller/actions/release_preview.ts";
 import type {
   AssignmentDetailView,
   AssignmentView,
@@ -11,7 +11,7 @@ import type {
   OperationView,
   Page,
   StatusView,
-} from "../../controller/views.ts";
+} from "../../controller/views/views.ts";
 
 // Texts for people. Whatever comes from outside is made harmless for a terminal; unknown is "?".
 

@@ -5,7 +5,7 @@ import type { Visitor } from "../../components/visitor.ts";
 import type { SignOn } from "../../controller/access/sign_on.ts";
 import type { SignOuts } from "../../controller/access/sign_outs.ts";
 import type { Access as Rules } from "../../controller/config/parse_access.ts";
-import type { Actor } from "../../controller/operation.ts";
+import type { Actor } from "../../controller/actions/operation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import { type Attempts, createAttempts } from "./attempts.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { TokenRule } from "../../controller/config/parse_access.ts";
-import type { Actor } from "../../controller/operation.ts";
+import type { Actor } from "../../controller/actions/operation.ts";
 
 /** Tokens are long random texts; nothing longer is hashed. */
 const MOST = 1_000;

@@ -1,4 +1,4 @@
-import type { ActionKind } from "../../controller/action_kinds.ts";
+import type { ActionKind } from "../../controller/actions/action_kinds.ts";
 
 /** What an address asks for, as the audit names it. */
 export interface NamedAction {

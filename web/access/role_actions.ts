@@ -1,5 +1,5 @@
-import { targetOf } from "../../controller/action_kinds.ts";
-import type { ActionOutcome, Actions } from "../../controller/actions.ts";
+import { targetOf } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome, Actions } from "../../controller/actions/actions.ts";
 import { faultOfRole, roleFor } from "../../controller/access/rules.ts";
 
 /** The same actions, each refused (and audited) where the actor's role does not suffice. */

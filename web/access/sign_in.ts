@@ -4,7 +4,7 @@ import { type SignInFault, SignInPage } from "../../components/SignInPage.tsx";
 import { SignOnError, type SignOnTransaction } from "../../controller/access/sign_on.ts";
 import { CALLBACK_PATH } from "../../controller/config/parse_access.ts";
 import { roleOfGroups } from "../../controller/model/role.ts";
-import type { Actor } from "../../controller/operation.ts";
+import type { Actor } from "../../controller/actions/operation.ts";
 import { isObject } from "../../lib/json_object.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { RouteContext } from "../define.ts";

@@ -1,6 +1,6 @@
 import { inert } from "../../../components/inert.ts";
 import { StrangerPage } from "../../../components/StrangerPage.tsx";
-import type { ExecutorView, Views } from "../../../controller/views.ts";
+import type { ExecutorView, Views } from "../../../controller/views/views.ts";
 import { actingOn } from "../../../web/acting.ts";
 import { definePage } from "../../../web/define.ts";
 
