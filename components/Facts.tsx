@@ -70,6 +70,11 @@ export function Facts({ job }: { job: AssignmentDetailView }) {
           {job.nextTryAt === null ? <Nothing /> : <Until at={job.nextTryAt} text="{t}" />}
         </Fact>
         <Fact name={text.epoch}>{count(job.epoch)}</Fact>
+        {job.traceId === null ? null : (
+          <Fact name={text.trace} wide>
+            <span class="mono wrap">{job.traceId}</span>
+          </Fact>
+        )}
       </dl>
     </section>
   );

@@ -1,4 +1,5 @@
 import type { AssignmentInfo } from "./model/assignment_info.ts";
+import type { GatePhases } from "./model/gate_phase.ts";
 import type { AssignmentId } from "./model/ids.ts";
 import type { Claim, ReportedEnd, StepSnapshot } from "./model/record.ts";
 import type { Result } from "./model/reason.ts";
@@ -105,6 +106,12 @@ export interface ExecutorEvents {
   /** The gate is about to exit; `delivered` tells whether a final state was accepted. */
   exited(
     id: AssignmentId,
-    exit: { readonly delivered: boolean; readonly code: number; readonly detail: string },
+    exit: {
+      readonly delivered: boolean;
+      readonly code: number;
+      readonly detail: string;
+      /** What the gate says of its way: for traces alone, and to be believed by nobody else. */
+      readonly phases?: GatePhases;
+    },
   ): void;
 }

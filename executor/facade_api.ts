@@ -7,6 +7,7 @@ import {
   UpdateTaskResponseSchema,
 } from "../proto/gen/runner/v1/messages_pb.ts";
 import { fromBinary, toBinary } from "../proto/runtime.ts";
+import type { GatePhases } from "../controller/model/gate_phase.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorText } from "../lib/error_text.ts";
 import { ownProperty } from "../lib/json_object.ts";
@@ -48,7 +49,12 @@ export interface FacadeApi extends ReportSender {
   ): Promise<Sent<void>>;
   terminating(why: string, call: Call): Promise<Sent<void>>;
   exit(
-    exit: { readonly delivered: boolean; readonly code: number; readonly detail: string },
+    exit: {
+      readonly delivered: boolean;
+      readonly code: number;
+      readonly detail: string;
+      readonly phases: GatePhases;
+    },
     call: Call,
   ): Promise<Sent<void>>;
 }

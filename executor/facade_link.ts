@@ -44,6 +44,8 @@ export interface FacadeLinkOptions {
   readonly capability: Secret;
   /** 128 random bits in hex: tells two gates of one assignment apart. */
   readonly gate: string;
+  /** `traceparent` for each call; none without. */
+  readonly traceparent?: string | undefined;
   /** Largest answer, bytes; 64 MiB by default (a task carries its whole event). */
   readonly maxBytes?: number;
 }
@@ -62,6 +64,7 @@ export function createFacadeLink(svids: SvidHolder, options: FacadeLinkOptions):
     "x-runner-uuid": options.assignment,
     "x-runner-token": options.capability.reveal(),
     "x-gate-instance": options.gate,
+    ...options.traceparent === undefined ? {} : { traceparent: options.traceparent },
   };
   let pool: TlsPool | undefined;
 

@@ -1,4 +1,5 @@
 import type { SvidSource } from "../clients/spiffe/workload_api.ts";
+import type { GatePhase } from "../controller/model/gate_phase.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorText } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -45,8 +46,11 @@ export async function runGate(launch: Launch, deps: GateDeps): Promise<Outcome> 
   const { clock, logger } = deps;
   const limits = { ...GATE_LIMITS, ...deps.limits };
   const started = clock.monotonic();
-  const phase = (name: string) => {
-    logger.info("gate phase", { phase: name, ms: Math.round(clock.monotonic() - started) });
+  const phases: { -readonly [P in GatePhase]?: number } = {};
+  const phase = (name: GatePhase) => {
+    const ms = Math.round(clock.monotonic() - started);
+    phases[name] ??= ms;
+    logger.info("gate phase", { phase: name, ms });
   };
   await using stack = new AsyncDisposableStack();
   const core = stack.use(createGateCore(launch, {
@@ -75,14 +79,14 @@ export async function runGate(launch: Launch, deps: GateDeps): Promise<Outcome> 
     ]);
     await using runner = prepared.start();
     phase("runner");
-    return await runJob(launch, { ...deps, core, stop, limits, runner });
+    return await runJob(launch, { ...deps, core, stop, limits, runner, phase });
   };
   const outcome = await run().catch((error): Outcome => {
     if (error instanceof GateEnd) return error.outcome;
     return { code: EXIT.internal, detail: `the gate failed: ${errorText(error)}` };
   });
   phase("ended");
-  await core.heartbeat.exit(outcome, { claimed: core.handedOver, over: stop.over });
+  await core.heartbeat.exit(outcome, { claimed: core.handedOver, over: stop.over, phases });
   return outcome;
 }
 
@@ -95,10 +99,15 @@ interface Gate {
   readonly logger: Logger;
 }
 
+/** Says what was reached now. */
+interface Phased {
+  phase(name: GatePhase): void;
+}
+
 /** Gets an SVID, then the facade's first answer. Throws {@link GateEnd} when either does not come. */
 async function meetFacade(
   launch: Launch,
-  gate: Gate & Pick<GateDeps, "svids"> & { phase(name: string): void },
+  gate: Gate & Pick<GateDeps, "svids"> & Phased,
 ): Promise<void> {
   const { core, stop, limits, clock, svids, phase } = gate;
   using limit = clock.timeout(limits.identityMs);
@@ -113,7 +122,10 @@ async function meetFacade(
 }
 
 /** Lets the runner do its job, and what it reports be delivered. */
-async function runJob(launch: Launch, gate: Gate & { readonly runner: Runner }): Promise<Outcome> {
+async function runJob(
+  launch: Launch,
+  gate: Gate & Phased & { readonly runner: Runner },
+): Promise<Outcome> {
   const { core, stop, limits, clock, runner } = gate;
   const { outbox, heartbeat, group } = core;
   await runner.register(runnerFile({
@@ -128,6 +140,7 @@ async function runJob(launch: Launch, gate: Gate & { readonly runner: Runner }):
   group.spawn("linger", (signal) => endLingering(runner, delivery, { clock, limits, signal }));
   group.spawn("orphans", (signal) => endOrphans(runner, { clock, outbox, signal }));
   const end = await Promise.race([runner.ended, core.refused]);
+  gate.phase("runner_ended");
   gate.logger.info("runner ended", { ...end, ...outbox.waiting });
   outbox.close();
   group.spawn("delivery limit", async (signal) => {

@@ -1,5 +1,6 @@
 import type { SvidSource } from "../clients/spiffe/workload_api.ts";
 import { taskIdOf } from "../controller/model/ids.ts";
+import { formatTraceparent, type SpanId } from "../controller/traces/trace_context.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { randomHex } from "../lib/random_hex.ts";
@@ -59,6 +60,7 @@ export function createGateCore(launch: Launch, deps: GateCoreDeps): GateCore {
     assignment: launch.assignment,
     capability: launch.capability,
     gate: randomHex(16),
+    traceparent: launch.trace && formatTraceparent({ ...launch.trace, spanId: ownSpan() }),
   }));
   const facade = createFacadeApi(link, clock);
   const spool = stack.use(createRowSpool({ file: deps.spoolFile }));
@@ -117,4 +119,9 @@ export function createGateCore(launch: Launch, deps: GateCoreDeps): GateCore {
     refused: refused.promise,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** The span of this gate's life in its assignment's trace. */
+function ownSpan(): SpanId {
+  return randomHex(8) as SpanId;
 }

@@ -1,3 +1,4 @@
+import type { GatePhases } from "../controller/model/gate_phase.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { backoffMs } from "../lib/retry.ts";
@@ -17,7 +18,11 @@ export interface Heartbeat {
   /** Says how it ended, for as long as that is of use to the controller. Never rejects. */
   exit(
     outcome: Outcome,
-    options: { readonly claimed: boolean; readonly over: AbortSignal },
+    options: {
+      readonly claimed: boolean;
+      readonly over: AbortSignal;
+      readonly phases: GatePhases;
+    },
   ): Promise<void>;
 }
 
@@ -87,7 +92,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
         if (end !== undefined && !outbox.started) deps.end(end);
       }
     },
-    async exit(outcome, { claimed, over }) {
+    async exit(outcome, { claimed, over, phases }) {
       const { code, detail } = outcome;
       const delivered = code === EXIT.delivered;
       if (code === EXIT.identity) return;
@@ -97,7 +102,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       const signal = AbortSignal.any([limit.signal, over]);
       try {
         for (let attempt = 1;; attempt++) {
-          const sent = await facade.exit({ delivered, code, detail }, { signal });
+          const sent = await facade.exit({ delivered, code, detail, phases }, { signal });
           if (sent.kind !== "later") return;
           await clock.sleep(backoffMs(attempt, EXIT_RETRY, deps.random), signal);
         }

@@ -1,4 +1,5 @@
 import { type AssignmentId, parseAssignmentId } from "../controller/model/ids.ts";
+import { parseTraceparent, type SpanContext } from "../controller/traces/trace_context.ts";
 import { Secret } from "../lib/secret.ts";
 
 /** The launch environment (docs/architecture.md, "Between gate and facade"), parsed. */
@@ -20,6 +21,8 @@ export interface Launch {
   readonly runner: readonly string[];
   /** From SIGTERM to the kill by whoever sent it, ms. */
   readonly graceMs: number;
+  /** The trace of the assignment; undefined when there is none, or it cannot be read. */
+  readonly trace: SpanContext | undefined;
 }
 
 /** Variables that no step may see: the runner is started without them. */
@@ -74,6 +77,7 @@ export function parseLaunch(env: Readonly<Record<string, string | undefined>>): 
         const seconds = /^\d{1,5}$/.test(text) ? Number(text) : 0;
         return seconds >= 1 && seconds <= 86_400 ? seconds : undefined;
       }),
+    trace: parseTraceparent(env["TRACEPARENT"] ?? ""),
   };
   return faults.length === 0 ? { kind: "launch", launch } : { kind: "faults", faults };
 }

@@ -6,6 +6,7 @@ import {
   createContextValues,
   type HandlerContext,
 } from "../clients/connect/error.ts";
+import type { AssignmentId } from "../controller/model/ids.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { Logger } from "../lib/logger.ts";
 import { type Access, EXPIRED } from "./access.ts";
@@ -63,6 +64,14 @@ export function callerOf(context: HandlerContext): Caller {
   const access = context.values.get(ACCESS);
   if (access.kind === "peer" && access.caller.kind === "caller") return access.caller.caller;
   throw noPart();
+}
+
+/** Whose call it is; null for a peer without a capability. */
+export function assignmentOf(values: ContextValues): AssignmentId | null {
+  const access = values.get(ACCESS);
+  return access.kind === "peer" && access.caller.kind === "caller"
+    ? access.caller.caller.assignment
+    : null;
 }
 
 function noPart(): ConnectError {

@@ -3,19 +3,34 @@ import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { GiteaError } from "../controller/gitea.ts";
 import { Code, codeName, ConnectError, type Interceptor } from "../clients/connect/error.ts";
+import { assignmentOf } from "./admission.ts";
+import { type CallObserver, TRACEPARENT } from "./call_observer.ts";
 
 /**
  * Measures every call and maps what goes wrong: our own trouble and Gitea's is `unavailable`, and
  * `unauthenticated` never leaves the facade, because the official runner stops for good on it.
  */
 export function callErrors(
-  deps: { readonly logger: Logger; readonly recorder: Recorder; readonly clock: Clock },
+  deps: {
+    readonly logger: Logger;
+    readonly recorder: Recorder;
+    readonly clock: Clock;
+    readonly onCall?: CallObserver | undefined;
+  },
 ): Interceptor {
   const { logger, recorder, clock } = deps;
   return (next) => async (request) => {
     const started = clock.monotonic();
-    const done = (code: string) =>
-      recorder.facadeRequest(request.method.name, code, (clock.monotonic() - started) / 1000);
+    const startedAt = clock.now();
+    const done = (code: string) => {
+      const method = request.method.name;
+      const ms = clock.monotonic() - started;
+      recorder.facadeRequest(method, code, ms / 1000);
+      const assignment = assignmentOf(request.contextValues);
+      if (assignment === null) return;
+      const parent = request.header.get(TRACEPARENT);
+      deps.onCall?.(assignment, { method, code, startedAt, endedAt: startedAt + ms, parent });
+    };
     try {
       const answer = await next(request);
       done("ok");

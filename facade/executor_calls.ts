@@ -3,10 +3,13 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { oneLine } from "../lib/one_line.ts";
 import type { Recorder } from "../controller/recorder.ts";
+import { parseGatePhases } from "../controller/model/gate_phase.ts";
+import type { AssignmentId } from "../controller/model/ids.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import { type Access, EXPIRED } from "./access.ts";
 import type { Caller } from "./caller.ts";
 import { NO_PART, ownOffer, STARTING } from "./own_offer.ts";
+import { type CallObserver, TRACEPARENT } from "./call_observer.ts";
 import { type Problem, ProblemError, readJsonBody, sendProblem } from "./problem.ts";
 import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
@@ -20,6 +23,7 @@ export interface ExecutorCallsDeps {
   readonly logger: Logger;
   /** The executor is about to go, or its job has ended: what is left may be finished. */
   exited(relay: Relay): void;
+  readonly onCall?: CallObserver | undefined;
 }
 
 /**
@@ -57,13 +61,16 @@ export function executorCalls(
 
   return async (request, response, access) => {
     const started = deps.clock.monotonic();
+    const startedAt = deps.clock.now();
     const name = /^\/executor\/v1\/(heartbeat|terminating|exit)$/.exec(request.url ?? "")?.[1];
     let status: number = 204;
+    let assignment: AssignmentId | null = null;
     try {
       if (name === undefined || request.method !== "POST") {
         throw new ProblemError(404, "no such call");
       }
       const caller = authenticate(access);
+      ({ assignment } = caller);
       const body = await readJsonBody(request);
       answer(name, caller, body);
       response.statusCode = 204;
@@ -76,8 +83,19 @@ export function executorCalls(
       status = problem.status;
       sendProblem(response, problem);
     }
-    const seconds = (deps.clock.monotonic() - started) / 1000;
-    deps.recorder.facadeRequest(name ?? "other", String(status), seconds);
+    const ms = deps.clock.monotonic() - started;
+    const method = name ?? "other";
+    const code = String(status);
+    deps.recorder.facadeRequest(method, code, ms / 1000);
+    if (assignment === null) return;
+    const parent = request.headers[TRACEPARENT];
+    deps.onCall?.(assignment, {
+      method,
+      code,
+      startedAt,
+      endedAt: startedAt + ms,
+      parent: typeof parent === "string" ? parent : null,
+    });
   };
 }
 
@@ -124,7 +142,13 @@ function tell(
       }
       if (relay !== null) exited(relay);
       const delivered = body["delivered"] === true;
-      return events.exited(assignment, { delivered, code, detail: wordsOf(body["detail"]) });
+      const phases = parseGatePhases(body["phases"]);
+      return events.exited(assignment, {
+        delivered,
+        code,
+        detail: wordsOf(body["detail"]),
+        phases,
+      });
     }
     default:
       throw new ProblemError(404, "no such call");

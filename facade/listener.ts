@@ -11,6 +11,7 @@ import type { TaskGroup } from "../lib/task_group.ts";
 import { type Access, judgeAccess, type PeerReader, readPeer } from "./access.ts";
 import { admit, callerOf, NOT_JUDGED, withAccess } from "./admission.ts";
 import { callErrors } from "./call_errors.ts";
+import type { CallObserver } from "./call_observer.ts";
 import { createAuthenticator } from "./caller.ts";
 import type { Capabilities } from "./capability.ts";
 import { boundBody } from "./connections.ts";
@@ -42,6 +43,7 @@ export interface ListenerDeps {
   declared(): string | null;
   /** The executor is about to go, or its job has ended. */
   exited(relay: Relay): void;
+  readonly onCall?: CallObserver | undefined;
 }
 
 /** Bounds of one request. */
@@ -82,7 +84,7 @@ export function createListener(
       maxFields: MAX_FIELDS,
       contextValues: (request) => withAccess(accessOf(request)),
       gate: (context) => admit(context, { logger, recorder }),
-      interceptors: [callErrors({ logger, recorder, clock })],
+      interceptors: [callErrors({ logger, recorder, clock, onCall: deps.onCall })],
       shutdownSignal: tasks.signal,
       fallback(request, response) {
         tasks.spawn("executor's call", () => answerExecutor(request, response, accessOf(request)));

@@ -8,6 +8,7 @@ import { randomHex } from "../lib/random_hex.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import type { PeerReader } from "./access.ts";
 import type { Capabilities } from "./capability.ts";
+import type { CallObserver } from "./call_observer.ts";
 import { createListener, type RequestBounds } from "./listener.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createRelay, type Relay } from "./relay.ts";
@@ -26,6 +27,8 @@ export interface FacadeDeps {
   readonly recorder: Recorder;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Is told of executors' calls, for traces. */
+  readonly onCall?: CallObserver | undefined;
   /** In [0, 1); `Math.random` by default. */
   readonly random?: () => number;
   /** For tests of odd TLS libraries; the socket's own certificate by default. */

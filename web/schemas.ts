@@ -171,6 +171,7 @@ export const assignmentDetailSchema = schemaOf<AssignmentDetailView>()(
     events: z.array(eventSchema).readonly(),
     phases: z.array(phaseSchema).readonly(),
     lastLines: z.array(z.string()).readonly(),
+    traceId: z.string().nullable(),
   }).openapi("AssignmentDetail"),
 );
 

@@ -8,17 +8,18 @@ import type { Backend } from "../controller/backend.ts";
 import { createEngine } from "../controller/create_engine.ts";
 import type { Engine } from "../controller/engine.ts";
 import { guardPorts } from "../controller/leadership/guarded.ts";
-import { createLabelState, type LabelState } from "../controller/label_state.ts";
+import { createLabelState } from "../controller/label_state.ts";
 import { createEnvelopeCodec } from "../controller/model/envelope.ts";
 import { instanceOf } from "../controller/model/ids.ts";
-import { stepsOf, unstartedSteps } from "../controller/model/steps.ts";
+import { stepsOf } from "../controller/model/steps.ts";
 import { createPhaseStatistics, type PhaseStatistics } from "../controller/views/phases.ts";
 import { QueueError } from "../controller/queue.ts";
-import { createScheduler, type Scheduler } from "../controller/scheduler.ts";
-import { settleTask } from "../controller/settle.ts";
+import type { Scheduler } from "../controller/scheduler.ts";
+import { createTraces, type Traces } from "../controller/traces/traces.ts";
 import { createCapabilities } from "../facade/capability.ts";
 import { createLateEvents } from "../facade/late_events.ts";
-import { createFacade, type Facade } from "../facade/server.ts";
+import { createTaskGroup } from "../lib/task_group.ts";
+import { createFacade } from "../facade/server.ts";
 import type { Connections } from "./connections.ts";
 import type { Surroundings } from "./controller.ts";
 import { useApiToken } from "./gitea_rest.ts";
@@ -28,6 +29,8 @@ import { createOperating, type Operating } from "./operating.ts";
 import { createOwnership } from "./ownership.ts";
 import type { Parts } from "./parts.ts";
 import { createPlace } from "./place.ts";
+import { makeScheduler } from "./scheduling.ts";
+import { openTraces, tracedPlace, wholeHistory } from "./traces.ts";
 
 /** Everything that only the leader has: facade, engine, scheduler. Disposing closes the facade first. */
 export interface Acting extends AsyncDisposable {
@@ -35,6 +38,8 @@ export interface Acting extends AsyncDisposable {
   readonly scheduler: Scheduler;
   readonly statistics: PhaseStatistics;
   readonly operating: Operating;
+  /** Undefined where they go nowhere. */
+  readonly traces: Traces | undefined;
   /** As they are: what is done through them is guarded elsewhere. */
   readonly backends: readonly Pick<Backend, "name" | "list" | "others">[];
   /**
@@ -45,9 +50,8 @@ export interface Acting extends AsyncDisposable {
 }
 
 const CLAIM_TIMEOUT_MS = 240_000;
-/** The embedded profile promises to be gone within 12 s: for its executors, and for fetches in flight. */
+/** The embedded profile promises to be gone within 12 s. */
 const FAREWELL_MS = 8_000;
-const EMBEDDED_GRACE_MS = 6_000;
 
 /** Opens the facade and puts engine and scheduler together; only while leading. */
 export async function startActing(
@@ -69,6 +73,16 @@ export async function startActing(
   const events = setup.use(
     createEventLog(own.nats, { clock, logger, guard: () => maySend(leading) }),
   );
+  const sink = await openTraces(config, around);
+  if (sink !== undefined) setup.use(sink);
+  const traces = sink && createTraces({
+    registration: parts.gitea.uuid,
+    sink,
+    clock,
+    logger,
+    tasks: setup.use(createTaskGroup(logger)),
+    history: (id, stop) => wholeHistory(events, id, stop),
+  });
   const capabilities = createCapabilities(capabilityKeys);
   const lateEvents = createLateEvents();
   const facade = setup.use(
@@ -81,6 +95,7 @@ export async function startActing(
       recorder,
       logger,
       clock,
+      onCall: (id, call) => traces?.called(id, call),
     }, { hostname: parts.facade.hostname, port: parts.facade.port, signal }),
   );
   const facadeSince = clock.monotonic();
@@ -111,6 +126,7 @@ export async function startActing(
       facadeSpiffeId: parts.facade.spiffeId,
       giteaUrl: parts.gitea.url,
       capability: (id) => capabilities.issue(id),
+      traceparent: (id) => traces?.parentOf(id),
     }),
     append(entry) {
       events.append(entry);
@@ -128,7 +144,8 @@ export async function startActing(
     claimTimeoutMs: CLAIM_TIMEOUT_MS,
     maxWaitMs: config.maxWaitMs,
   }));
-  lateEvents.bind(engine.events);
+  traces?.follow(engine.ledger);
+  lateEvents.bind(traces?.noting(engine.events) ?? engine.events);
   const enabled = backends.map((b) => b.name);
   const labels = createLabelState({
     engine,
@@ -139,7 +156,7 @@ export async function startActing(
   });
   const scheduler = makeScheduler({ ...around, facade, engine, labels, ports }, {
     capacity: enabled.reduce((sum, name) => sum + config.backends[name].capacity, 0),
-    place: createPlace(codec, { trustDomain, defaultBackend }),
+    place: tracedPlace(createPlace(codec, { trustDomain, defaultBackend }), traces),
   });
 
   const operating = setup.use(createOperating({
@@ -171,6 +188,7 @@ export async function startActing(
     scheduler,
     statistics,
     operating,
+    traces,
     backends,
     async run(stop) {
       // Executors must find the next leader, not one that can do nothing for them any more. From the
@@ -239,46 +257,4 @@ function maySend({ lost, guard }: Leading): void {
   } catch (cause) {
     throw new QueueError("unavailable", "Send to NATS: it is not sure who leads", { cause });
   }
-}
-
-function makeScheduler(
-  around: Surroundings & {
-    readonly connections: Connections;
-    readonly facade: Facade;
-    readonly engine: Engine;
-    readonly labels: LabelState;
-    readonly ports: ReturnType<typeof guardPorts>;
-  },
-  options: { readonly capacity: number; readonly place: ReturnType<typeof createPlace> },
-): Scheduler {
-  const { config, clock, logger, random, recorder, engine, labels, ports } = around;
-  const { gitea, queue } = ports;
-  return createScheduler({
-    gitea,
-    queue,
-    place: options.place,
-    settlePermanent: async ({ taskId, detail, steps: count }, stop) => {
-      const text = `gitea-dynamic-runner: ${detail}`;
-      const steps = unstartedSteps(count);
-      await settleTask({ taskId, result: "failure", text, steps }, { gitea, clock }, stop);
-    },
-    onStored: engine.stored,
-    labels: labels.labels,
-    labelsChanged: labels.changed,
-    // The engine has read them when it took over.
-    flagsReady: () => Promise.resolve(),
-    // Executors are told what Gitea can do as soon as Gitea has told us.
-    onServerCapabilities: (value) => around.facade.setDeclared(value),
-    recorder,
-    logger,
-    clock,
-    random,
-    watch: around.connections.giteaWatch,
-  }, {
-    capacity: options.capacity,
-    version: around.version,
-    capabilities: config.executorCapabilities,
-    fetchMaxRps: config.gitea.fetchMaxRps,
-    ...(config.profile === "embedded" ? { graceMs: EMBEDDED_GRACE_MS } : {}),
-  });
 }

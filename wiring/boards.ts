@@ -28,7 +28,7 @@ const READ_EVENTS_MS = 2_000;
 
 /** The pages of the leader. */
 export function showActing(
-  { engine, scheduler, statistics, operating }: Acting,
+  { engine, scheduler, statistics, operating, traces }: Acting,
   around: Surroundings & {
     readonly connections: Connections;
     readonly counts: QueueWatch;
@@ -63,6 +63,7 @@ export function showActing(
       configuredVmLabel: config.vmLabel,
       health: around.checks.health,
       recheck: around.checks.recheck,
+      traceId: (id) => traces?.idOf(id),
       declared: (name) => {
         const declared = scheduler.declared();
         const label = labelOf(config, name, engine.flags(name).label?.value);

@@ -183,6 +183,7 @@ export interface Dict extends OperatingDict, ActingDict {
     failures: string;
     position: string;
     epoch: string;
+    trace: string;
     created: string;
     updated: string;
     total: string;

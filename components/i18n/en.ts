@@ -205,6 +205,7 @@ export const en: Dict = {
     failures: "Failures before the claim",
     position: "Position",
     epoch: "Epoch",
+    trace: "Trace",
     created: "Handed out",
     updated: "Last change",
     total: "{t} in all",

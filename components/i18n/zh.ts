@@ -198,6 +198,7 @@ export const zh: Dict = {
     failures: "领取前的失败",
     position: "排队位置",
     epoch: "纪元",
+    trace: "追踪",
     created: "分配时间",
     updated: "最近变化",
     total: "共 {t}",

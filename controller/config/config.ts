@@ -130,6 +130,16 @@ export interface Config {
     readonly access: Access;
     readonly advertise: string | null;
   };
+  /** An OTLP receiver of traces; null = traces are not made. */
+  readonly traces: {
+    /** Base URL without trailing slash. */
+    readonly endpoint: string;
+    /** As given: `name=value`, joined by commas; see `headerList`. */
+    readonly headers: Secret | null;
+    /** Whom to trust beside the system's authorities. */
+    readonly caFile: string | null;
+    readonly serviceName: string;
+  } | null;
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";
     readonly format: "json" | "pretty";

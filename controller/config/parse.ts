@@ -3,6 +3,7 @@ import { backendsOf, podOf, vmLabelOf, vmOf } from "./parse_backends.ts";
 import { kubernetesOf } from "./parse_kubernetes.ts";
 import { giteaOf, natsOf } from "./parse_servers.ts";
 import { capabilityKeysOf, facadeOf, spiffeOf } from "./parse_identity.ts";
+import { tracesOf } from "./parse_traces.ts";
 import type { Basics } from "./basics.ts";
 import type { Component, Config } from "./config.ts";
 import { createReader, type Fault, type Reader } from "./reader.ts";
@@ -95,6 +96,7 @@ export function parseConfig(
       parse: (text) => text.includes("\0") ? undefined : text.replace(/(.)\/+$/, "$1"),
     }),
     admin: adminOf(reader, basics),
+    traces: tracesOf(reader, machine.readFile),
     log: logOf(reader, { profile, isTerminal: machine.isTerminal ?? false }),
   };
   const warnings = unknownVariables(Object.keys(env));

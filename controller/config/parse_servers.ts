@@ -91,7 +91,12 @@ export function natsOf(
 /** A variable that names a file which must be there at start; the file is read later. */
 export function readableFile(
   reader: Reader,
-  name: "KUBECONFIG" | "NATS_CREDS_FILE" | "NATS_CA_FILE" | "POD_TEMPLATE_FILE",
+  name:
+    | "KUBECONFIG"
+    | "NATS_CREDS_FILE"
+    | "NATS_CA_FILE"
+    | "OTEL_EXPORTER_OTLP_CERTIFICATE"
+    | "POD_TEMPLATE_FILE",
   readFile: (path: string) => string,
 ): string | null {
   return reader.optional(name, {

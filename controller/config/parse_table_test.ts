@@ -125,6 +125,37 @@ const TABLE: readonly {
     accepted: [["/file", (c) => c.nats.caFile, "/file"]],
   },
   {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    refused: ["collector:4318", "grpc://collector:4317", "http://user:pw@c:4318", "http://c/?a=b"],
+    accepted: [[
+      "https://collector.example.org:4318/otlp/",
+      (c) => c.traces?.endpoint,
+      "https://collector.example.org:4318/otlp",
+    ]],
+  },
+  {
+    name: "OTEL_EXPORTER_OTLP_CERTIFICATE",
+    refused: ["/absent"],
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318" },
+    accepted: [["/file", (c) => c.traces?.caFile, "/file"]],
+  },
+  {
+    name: "OTEL_EXPORTER_OTLP_HEADERS",
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318" },
+    refused: ["token", "a b=c", "a=", "a=%zz", "a=b%0Ac", "a=b,,c=d"],
+    accepted: [[
+      "api-key=abc%3D%3D",
+      (c) => c.traces?.headers?.reveal(),
+      "api-key=abc%3D%3D",
+    ]],
+  },
+  {
+    name: "OTEL_SERVICE_NAME",
+    refused: ["a\u0007b", "x".repeat(256)],
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318" },
+    accepted: [["ci runner", (c) => c.traces?.serviceName, "ci runner"]],
+  },
+  {
     name: "NATS_STREAM",
     refused: ["a.b", "a b", "*"],
     accepted: [["CI_2", (c) => c.nats.stream, "CI_2"]],

@@ -79,6 +79,7 @@ Deno.test("parseConfig() supplies everything on this machine when nothing is set
       access: { tokens: [], oidc: null },
       advertise: null,
     },
+    traces: null,
     log: { level: "info", format: "json" },
   });
   assert.deepEqual([...components], ["scheduler", "pod-worker", "vm-worker"]);

@@ -131,3 +131,28 @@ export function isLoopback(hostname: string): boolean {
 export function hostOf(url: string): string {
   return new URL(url).hostname;
 }
+
+/**
+ * Headers as OpenTelemetry's variables write them: `name=value`, joined by commas, names and values
+ * percent-encoded. Undefined when a part is none, or decodes to what no header may carry.
+ */
+export function headerList(text: string): Readonly<Record<string, string>> | undefined {
+  const headers: Record<string, string> = {};
+  for (const part of text.split(",")) {
+    const [, name, encoded] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(.*?)\s*$/.exec(part) ?? [];
+    const value = encoded === undefined ? undefined : percentDecoded(encoded);
+    if (name === undefined || value === undefined || !/^[\x20-\x7e]+$/.test(value)) {
+      return undefined;
+    }
+    headers[name.toLowerCase()] = value;
+  }
+  return headers;
+}
+
+function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -19,9 +19,15 @@ import type { Pool } from "../pool.ts";
 import type { QueueCounts } from "../queue.ts";
 import type { ControlFlags } from "../records.ts";
 import type { Stranger } from "../strangers.ts";
-import { detailView, executorView, iso, isoOrNull, strangerView } from "./view_of.ts";
+import {
+  detailView,
+  executorView,
+  iso,
+  isoOrNull,
+  type JournalledView,
+  strangerView,
+} from "./view_of.ts";
 import type {
-  AssignmentDetailView,
   AuditView,
   ExecutorView,
   LeaderView,
@@ -68,6 +74,8 @@ export interface BoardSources {
   declaredSince?(backend: BackendName): number | null;
   health?(): HealthView;
   recheck?(signal: AbortSignal): Promise<void>;
+  /** Of an assignment's trace; undefined without traces. */
+  traceId?(id: AssignmentId): string | undefined;
 }
 
 /** The read side of the program: one place that turns what is known into what is shown. */
@@ -120,10 +128,8 @@ export function createBoard(deps: {
     hour: (name) => from.enabled.includes(name) ? hours.of(name) : undefined,
     assignments: (query) => Promise.try(() => lists.page(query)),
     async assignment(id) {
-      const entry = ledger.get(id);
-      if (entry === undefined) return await fromHistory(id);
-      const journal = entry.restored ? await wholeJournal(entry) : entry.journal;
-      return detailView(entry, journal, lists.positionOf(entry), statistics);
+      const view = await journalled(id);
+      return view && { ...view, traceId: from.traceId?.(id) ?? null };
     },
     executors(query) {
       const all: ExecutorView[] = [];
@@ -182,6 +188,13 @@ export function createBoard(deps: {
     },
   };
 
+  const journalled = async (id: AssignmentId): Promise<JournalledView | undefined> => {
+    const entry = ledger.get(id);
+    if (entry === undefined) return await fromHistory(id);
+    const journal = entry.restored ? await wholeJournal(entry) : entry.journal;
+    return detailView(entry, journal, lists.positionOf(entry), statistics);
+  };
+
   /** An assignment that an earlier process began: its events, then ours. */
   const wholeJournal = async (entry: Entry): Promise<readonly JournalEntry[]> => {
     const stored = await from.readEvents({ assignment: entry.info.id, limit: MAX_EVENTS })
@@ -196,7 +209,7 @@ export function createBoard(deps: {
   };
 
   /** An assignment that memory has forgotten, from the events stream. */
-  const fromHistory = async (id: AssignmentId): Promise<AssignmentDetailView | undefined> => {
+  const fromHistory = async (id: AssignmentId): Promise<JournalledView | undefined> => {
     const journal = await from.readEvents({ assignment: id, limit: MAX_EVENTS });
     return journalView(id, journal, statistics);
   };

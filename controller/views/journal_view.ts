@@ -4,7 +4,7 @@ import { AWAITING_CLAIM } from "../model/decide.ts";
 import type { Reason, Result } from "../model/reason.ts";
 import type { JournalEvent, StateName } from "../model/state.ts";
 import { phasesOf, type PhaseStatistics } from "./phases.ts";
-import { eventViews, iso, phaseViews } from "./view_of.ts";
+import { eventViews, iso, type JournalledView, phaseViews } from "./view_of.ts";
 import type { AssignmentDetailView } from "./views.ts";
 
 /**
@@ -15,7 +15,7 @@ export function journalView(
   id: AssignmentId,
   journal: readonly StoredEntry[],
   statistics: PhaseStatistics,
-): AssignmentDetailView | undefined {
+): JournalledView | undefined {
   const [first] = journal;
   const last = journal.at(-1);
   if (first === undefined || last === undefined) return undefined;

@@ -55,13 +55,16 @@ export function assignmentView(entry: Entry, position: number | null): Assignmen
   };
 }
 
+/** An assignment as this process, or its events, tell of it. */
+export type JournalledView = Omit<AssignmentDetailView, "traceId">;
+
 /** An assignment with its timeline, which may begin before this process. */
 export function detailView(
   entry: Entry,
   journal: readonly JournalEntry[],
   position: number | null,
   statistics: PhaseStatistics,
-): AssignmentDetailView {
+): JournalledView {
   return {
     ...assignmentView(entry, position),
     events: eventViews(journal),

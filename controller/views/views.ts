@@ -147,6 +147,8 @@ export interface AssignmentDetailView extends AssignmentView {
   readonly events: readonly EventView[];
   readonly phases: readonly PhaseView[];
   readonly lastLines: readonly string[];
+  /** Of its OpenTelemetry trace, 32 hex digits; null without traces. */
+  readonly traceId: string | null;
 }
 
 /** One executor, ours or not. */

@@ -90,6 +90,6 @@ export async function runLightGate(launch: Launch, options: LightGateOptions): P
     return { code: EXIT.internal, detail: String(error) };
   });
   killed.throwIfAborted();
-  await heartbeat.exit(outcome, { claimed: core.handedOver, over: killed });
+  await heartbeat.exit(outcome, { claimed: core.handedOver, over: killed, phases: {} });
   return outcome;
 }

@@ -160,6 +160,7 @@ export function createFakeViews(
           lastLines: job.result === "failure" || job.state === "parked"
             ? ["::group::Run npm test", HOSTILE.ansi, HOSTILE.html, "Killed", "exit code 137"]
             : [],
+          traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
         },
       );
     },

@@ -7,6 +7,7 @@ import {
 } from "../support/controller_process.ts";
 import { HAPPY } from "../support/engine_events.ts";
 import { eventually } from "../support/eventually.ts";
+import { type ReceivedSpan, receiveTraces, type TraceReceiver } from "../support/trace_receiver.ts";
 
 /** Sample jobs by name, with how they end. */
 const RESULTS = [
@@ -74,8 +75,10 @@ async function open(directory: string): Promise<string[]> {
 }
 
 Deno.test("main runs every sample job in an executor and with an identity of its own, though its NATS is killed", async () => {
+  await using receiver = receiveTraces();
   await using place = await createControllerPlace();
-  await using controller = await startController(place);
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+  await using controller = await startController({ ...place, env });
   const pids = new Map<string, string>();
   const look = async () => {
     for (const { assignmentId, uid } of await executors(controller)) {
@@ -106,14 +109,17 @@ Deno.test("main runs every sample job in an executor and with an identity of its
 
   assert.equal(await controller.end("SIGTERM"), 0, await controller.text());
   await assertNothingLeft(place);
+  for (const { id, job } of all) assertWhole(traceOf(receiver, id), job);
 });
 
 Deno.test("main finds the executors that outlived it, and lets their jobs end once", async () => {
+  await using receiver = receiveTraces();
   await using place = await createControllerPlace();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
   let slow: Assignment;
   let before: Executor | undefined;
   {
-    await using killed = await startController(place);
+    await using killed = await startController({ ...place, env });
     slow = await slowJob(killed);
     before = (await executors(killed)).find((e) => e.assignmentId === slow.id);
     // History goes to its stream a moment after it happened.
@@ -126,7 +132,7 @@ Deno.test("main finds the executors that outlived it, and lets their jobs end on
     );
   }
   assert.ok(before !== undefined);
-  await using controller = await startController(place);
+  await using controller = await startController({ ...place, env });
   const after = await eventually(
     async () => (await executors(controller)).find((e) => e.assignmentId === slow.id),
     { what: "the slow job's executor", timeoutMs: 15_000 },
@@ -143,7 +149,36 @@ Deno.test("main finds the executors that outlived it, and lets their jobs end on
 
   assert.equal(await controller.end("SIGINT"), 0, await controller.text());
   await assertNothingLeft(place);
+  // What the killed one saw is in the trace, too, but for what is in no event.
+  assertWhole(traceOf(receiver, slow.id), "slow", ["store", "facade FetchTask"]);
 });
+
+/** The spans of an assignment's trace, by its root. */
+function traceOf({ spans }: TraceReceiver, id: string): ReceivedSpan[] {
+  const root = spans.find(({ attributes }) => attributes["gdr.assignment"] === id);
+  return spans.filter(({ traceId }) => traceId === root?.traceId);
+}
+
+/** One tree from the hand-out to the clean-up, with the gate's way and its calls at the facade. */
+function assertWhole(spans: readonly ReceivedSpan[], job: string, absent: readonly string[] = []) {
+  const names = spans.map(({ name }) => name);
+  const roots = spans.filter(({ parentSpanId }) => parentSpanId === "");
+  assert.deepEqual(roots.map(({ attributes }) => attributes["cicd.pipeline.task.name"]), [job]);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  assert.equal(ids.size, spans.length, `${job}: a span came twice`);
+  for (const { name, parentSpanId } of spans) {
+    assert.ok(parentSpanId === "" || ids.has(parentSpanId), `${job}: ${name} hangs nowhere`);
+  }
+  for (const name of WHOLE) {
+    if (!absent.includes(name)) assert.ok(names.includes(name), `${job}: ${name} of ${names}`);
+  }
+}
+
+const WHOLE = [
+  ...["assignment", "store", "queued", "admission", "create", "identity", "start", "hand_over"],
+  ...["run", "clean_up", "step 0", "executor", "gate svid", "runner works", "gate delivers"],
+  ...["facade FetchTask", "facade UpdateTask", "facade exit"],
+];
 
 Deno.test("main ends its executors on Ctrl-C and tells the forge that their jobs were cancelled", async () => {
   await using place = await createControllerPlace();

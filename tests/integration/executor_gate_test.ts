@@ -57,6 +57,7 @@ async function setup(options: Options = {}) {
     runner: options.runner ??
       [Deno.execPath(), "run", "-A", "--config", CONFIG, "--no-check", SAMPLE_RUNNER],
     graceMs: options.graceMs ?? 30_000,
+    trace: undefined,
   };
   const stop = new AbortController();
   const records: { message: string; fields: Fields }[] = [];

@@ -96,6 +96,7 @@ export function assignmentText(a: AssignmentDetailView, now: number): string {
     ["failures", String(a.failures)],
     ["at Gitea", a.giteaUrl ?? UNKNOWN],
     ["SPIFFE ID", a.spiffeId === "" ? UNKNOWN : a.spiffeId],
+    ...a.traceId === null ? [] : [["trace", a.traceId] as const],
   ];
   return [
     ...facts.map(([name, value]) => `${name.padEnd(10)} ${oneCell(value)}`),

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import type { Span } from "../../controller/traces/span.ts";
+import type { SpanId, TraceId } from "../../controller/traces/trace_context.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
+import { type Logger, silentLogger } from "../../lib/logger.ts";
+import { eventually } from "../../tests/support/eventually.ts";
+import { receiveTraces } from "../../tests/support/trace_receiver.ts";
+import { openSpanSink } from "./span_sink.ts";
+
+const SPAN: Span = {
+  traceId: "4bf92f3577b34da6a3ce929d0e0e4736" as TraceId,
+  spanId: "00f067aa0ba902b7" as SpanId,
+  parentSpanId: "b7ad6b7169203331" as SpanId,
+  name: "run",
+  kind: "server",
+  startedAt: 1_700_000_000_000.25,
+  endedAt: 1_700_000_001_500.5,
+  attributes: { text: "a", number: 1.5, whole: 2, yes: true, none: null },
+  events: [{ at: 1_700_000_000_001, name: "received", attributes: { detail: null } }],
+  error: "the job has failed",
+};
+
+function open(
+  endpoint: string,
+  { logger = silentLogger, clock = systemClock }: { logger?: Logger; clock?: Clock } = {},
+) {
+  return openSpanSink({
+    endpoint,
+    headers: { "x-key": "value" },
+    ca: null,
+    service: { name: "runner", version: "1.2.3", instance: "pod-0" },
+    delayMs: 5,
+  }, { clock, logger });
+}
+
+function listen(): { readonly logger: Logger; readonly said: Record<string, unknown>[] } {
+  const said: Record<string, unknown>[] = [];
+  const logger: Logger = {
+    ...silentLogger,
+    warn: (msg, fields) => void said.push({ msg, ...fields }),
+    child: () => logger,
+  };
+  return { logger, said };
+}
+
+Deno.test("record() sends the span as OTLP with its resource and the headers", async () => {
+  await using receiver = receiveTraces();
+  await using sink = open(receiver.url);
+  sink.record(SPAN);
+  const [span] = await eventually(() => receiver.spans.length > 0 && receiver.spans, {
+    what: "the span",
+  });
+  assert.equal(span?.traceId, SPAN.traceId);
+  assert.equal(span?.spanId, SPAN.spanId);
+  assert.equal(span?.parentSpanId, SPAN.parentSpanId);
+  assert.deepEqual([span?.name, span?.kind, span?.error], ["run", 2, "the job has failed"]);
+  assert.deepEqual([span?.startedAt, span?.endedAt], [SPAN.startedAt, SPAN.endedAt]);
+  assert.deepEqual(span?.attributes, { text: "a", number: 1.5, whole: 2, yes: true });
+  assert.deepEqual(span?.events.map(({ name }) => name), ["received"]);
+  assert.equal(span?.service["service.name"], "runner");
+  assert.equal(span?.service["service.version"], "1.2.3");
+  assert.equal(span?.service["service.instance.id"], "pod-0");
+  assert.equal(receiver.headers().get("x-key"), "value");
+});
+
+Deno.test("dispose sends what is left", async () => {
+  await using receiver = receiveTraces();
+  {
+    await using sink = open(receiver.url);
+    for (let i = 0; i < 1_300; i++) sink.record({ ...SPAN, parentSpanId: null });
+  }
+  assert.equal(receiver.spans.length, 1_300);
+  assert.ok(receiver.spans.every(({ parentSpanId }) => parentSpanId === ""));
+});
+
+Deno.test("record() says once how many spans a receiver has refused, and why", async () => {
+  await using receiver = receiveTraces();
+  receiver.answer(400);
+  const { logger, said } = listen();
+  {
+    await using sink = open(receiver.url, { logger });
+    sink.record(SPAN);
+    await eventually(() => said.length > 0, { what: "the warning" });
+    sink.record(SPAN);
+  }
+  assert.equal(said.length, 1);
+  assert.equal(said[0]?.["msg"], "spans are not delivered");
+  assert.equal(said[0]?.["endpoint"], receiver.url);
+  assert.equal(said[0]?.["dropped"], 1);
+  assert.doesNotMatch(JSON.stringify(said), /"value"/);
+});
+
+Deno.test("a receiver that hangs costs spans, counted, and holds up no stop for over two seconds", async () => {
+  await using receiver = receiveTraces();
+  const release = receiver.hold();
+  const { logger, said } = listen();
+  const clock = createFakeClock();
+  const sink = open(receiver.url, { logger, clock });
+  for (let i = 0; i < 20_001; i++) sink.record(SPAN);
+  assert.match(String(said[0]?.["error"]), /too slow/);
+  const closed = sink[Symbol.asyncDispose]();
+  await clock.advance(2_000);
+  await closed;
+  release();
+  await eventually(() => receiver.spans.length === 20_000, { what: "what was on its way" });
+});

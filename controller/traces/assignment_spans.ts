@@ -1,0 +1,134 @@
+import type { JournalEntry } from "../journal.ts";
+import type { AssignmentInfo } from "../model/assignment_info.ts";
+import type { StepSnapshot } from "../model/record.ts";
+import type { Reason, Result } from "../model/reason.ts";
+import { divide, type Moments } from "../views/moments.ts";
+import { phasesOf } from "../views/phases.ts";
+import { type ExecutorReport, executorSpans } from "./executor_spans.ts";
+import type { Attributes, ChildSpan, Span } from "./span.ts";
+import { type SpanContext, spanIdOf } from "./trace_context.ts";
+
+/** What is known of an assignment at its end. */
+export interface AssignmentFacts {
+  readonly info: AssignmentInfo;
+  /** When Gitea had handed the task out; null when that was an earlier process. */
+  readonly fetchedAt: number | null;
+  readonly storedAt: number;
+  readonly result: Result | null;
+  readonly reason: Pick<Reason, "code" | "detail"> | null;
+  /** Oldest first; the last one is the end. */
+  readonly journal: readonly JournalEntry[];
+  readonly moments: Moments;
+  /** As last reported to Gitea. */
+  readonly steps: readonly StepSnapshot[];
+  readonly executor: { readonly name: string; readonly node: string | null } | null;
+  /** What its gate and the facade have seen. */
+  readonly report: ExecutorReport;
+}
+
+/** Of a longer history the first and last ones say enough; the events stream has them all. */
+const MAX_EVENTS = 64;
+const MAX_DETAIL = 300;
+
+/**
+ * The whole trace of an assignment that has ended: its root, from the hand-out by Gitea to the clean-up,
+ * the phases of its way, its steps, and its executor's part. Names of attributes are those of
+ * OpenTelemetry's semantic conventions for CI/CD where there are such, else `gdr.*`.
+ */
+export function assignmentSpans(trace: SpanContext, facts: AssignmentFacts): Span[] {
+  const startedAt = facts.fetchedAt ?? facts.storedAt;
+  const endedAt = Math.max(startedAt, facts.journal.at(-1)?.at ?? startedAt);
+  const root: Span = {
+    ...trace,
+    parentSpanId: null,
+    name: "assignment",
+    kind: "consumer",
+    startedAt,
+    endedAt,
+    attributes: rootAttributes(facts),
+    events: eventsOf(facts.journal),
+    error: errorOf(facts),
+  };
+  const child = (span: ChildSpan): Span => ({
+    traceId: trace.traceId,
+    spanId: spanIdOf(trace.traceId, span.name, span.startedAt),
+    parentSpanId: trace.spanId,
+    kind: "internal",
+    attributes: {},
+    events: [],
+    error: null,
+    ...span,
+    endedAt: Math.max(span.startedAt, span.endedAt),
+  });
+  const { fetchedAt, storedAt } = facts;
+  const stored = fetchedAt === null
+    ? []
+    : [child({ name: "store", kind: "producer", startedAt: fetchedAt, endedAt: storedAt })];
+  const phases = divide(phasesOf(facts.journal, storedAt), facts.moments)
+    .map((phase) => child({ ...phase, endedAt: phase.endedAt ?? endedAt }));
+  const run = phases.findLast(({ name }) => name === "run")?.spanId ?? trace.spanId;
+  return [
+    root,
+    ...stored,
+    ...phases,
+    ...facts.steps.flatMap((step) => stepSpan(child, run, step)),
+    ...executorSpans(trace, facts.report, { child, executor: facts.executor?.name ?? null }),
+  ];
+}
+
+function stepSpan(child: (span: ChildSpan) => Span, run: Span["spanId"], step: StepSnapshot) {
+  const { id, result, startedAt, stoppedAt } = step;
+  if (startedAt <= 0 || stoppedAt <= 0) return [];
+  return [child({
+    name: `step ${id}`,
+    parentSpanId: run,
+    startedAt,
+    endedAt: stoppedAt,
+    attributes: { "gdr.step": id, "cicd.pipeline.task.run.result": resultName(result) },
+    error: result === "failure" ? "the step has failed" : null,
+  })];
+}
+
+function rootAttributes({ info, executor, result, reason }: AssignmentFacts): Attributes {
+  return {
+    "gdr.assignment": info.id,
+    "gdr.backend": info.backend,
+    "gdr.fork": info.identity.fork,
+    "gdr.reason": reason?.code ?? null,
+    "cicd.pipeline.task.name": info.job,
+    "cicd.pipeline.task.run.id": info.taskId,
+    "cicd.pipeline.task.run.url.full": info.giteaUrl,
+    "cicd.pipeline.task.run.result": resultName(result),
+    "cicd.pipeline.run.id": info.runId,
+    "cicd.worker.name": executor?.name ?? null,
+    "k8s.node.name": executor?.node ?? null,
+    "vcs.repository.name": info.repository,
+    "vcs.ref.head.name": info.ref ?? null,
+  };
+}
+
+/** The words of the semantic conventions. */
+function resultName(result: Result | null): string | null {
+  return result === "cancelled" ? "cancellation" : result === "skipped" ? "skip" : result;
+}
+
+function errorOf({ result, reason }: AssignmentFacts): string | null {
+  if (result !== "failure") return null;
+  return reason === null ? "the job has failed" : `${reason.code}: ${reason.detail}`;
+}
+
+function eventsOf(journal: readonly JournalEntry[]): Span["events"] {
+  const half = MAX_EVENTS / 2;
+  const some = journal.length <= MAX_EVENTS
+    ? journal
+    : [...journal.slice(0, half), ...journal.slice(-half)];
+  return some.map(({ at, event, executor, detail, retryDelayMs }) => ({
+    at,
+    name: event,
+    attributes: {
+      "gdr.executor": executor,
+      "gdr.detail": detail === null ? null : detail.slice(0, MAX_DETAIL),
+      "gdr.retry_delay_ms": retryDelayMs === 0 ? null : retryDelayMs,
+    },
+  }));
+}
