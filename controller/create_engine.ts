@@ -9,7 +9,7 @@ import { createFlags } from "./flags.ts";
 import { createInquiry } from "./inquiry.ts";
 import { createLedger } from "./ledger.ts";
 import { DEFAULT_LIFECYCLE_TIMES } from "./lifecycle.ts";
-import { DEFAULT_DELAYS } from "./model/decide.ts";
+import { DEFAULT_DELAYS } from "./model/decision.ts";
 import { type BackendName, executorName } from "./model/ids.ts";
 import { measurePhases } from "./phase_meter.ts";
 import { createPool } from "./pool.ts";

@@ -7,7 +7,7 @@ import type { JournalEntry } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LifecycleTimes } from "./lifecycle.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
-import type { Delays } from "./model/decide.ts";
+import type { Delays } from "./model/decision.ts";
 import type { AssignmentId, BackendName, Instance } from "./model/ids.ts";
 import type { ExecutorEvents, Offers } from "./offers.ts";
 import type { PhaseStatistics } from "./views/phases.ts";

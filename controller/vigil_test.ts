@@ -5,7 +5,7 @@ import { add, createFakeGitea } from "../tests/fakes/gitea_port.ts";
 import { GiteaError } from "./gitea.ts";
 import { createLedger } from "./ledger.ts";
 import type { AssignmentInfo } from "./model/assignment_info.ts";
-import { DEFAULT_DELAYS } from "./model/decide.ts";
+import { DEFAULT_DELAYS } from "./model/decision.ts";
 import { assignmentIdOf, parseTaskId } from "./model/ids.ts";
 import type { Effect, State } from "./model/state.ts";
 import { createPool } from "./pool.ts";

@@ -6,7 +6,7 @@ import { type BoardSources, createBoard } from "../controller/views/board.ts";
 import type { Config } from "../controller/config/config.ts";
 import type { StoredEntry } from "../controller/journal.ts";
 import { createLedger } from "../controller/ledger.ts";
-import { DEFAULT_DELAYS } from "../controller/model/decide.ts";
+import { DEFAULT_DELAYS } from "../controller/model/decision.ts";
 import type { BackendName } from "../controller/model/ids.ts";
 import type { AuditQuery } from "../controller/views/operating_views.ts";
 import { newestFirst, operationsPage, operationView } from "../controller/actions/operation.ts";

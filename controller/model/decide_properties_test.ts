@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { fc } from "../../tests/support/property.ts";
 import { events, NOW, X } from "../../tests/support/state_events.ts";
-import { decide, DEFAULT_DELAYS } from "./decide.ts";
+import { decide } from "./decide.ts";
+import { DEFAULT_DELAYS } from "./decision.ts";
 import { type Effect, type Event, holdsSlot, type State, stateName } from "./state.ts";
 
 /** Moves that are allowed, by kind; everything else is a fault. */

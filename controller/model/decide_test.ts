@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { events, NOW, X } from "../../tests/support/state_events.ts";
-import { decide, DEFAULT_DELAYS } from "./decide.ts";
+import { decide } from "./decide.ts";
+import { DEFAULT_DELAYS } from "./decision.ts";
 import type { Result } from "./reason.ts";
 import { type Effect, type Event, holdsSlot, type State } from "./state.ts";
 

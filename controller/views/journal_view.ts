@@ -1,6 +1,6 @@
 import type { StoredEntry } from "../journal.ts";
 import type { AssignmentId } from "../model/ids.ts";
-import { AWAITING_CLAIM } from "../model/decide.ts";
+import { AWAITING_CLAIM } from "../model/decision.ts";
 import type { Reason, Result } from "../model/reason.ts";
 import type { JournalEvent, StateName } from "../model/state.ts";
 import { phasesOf, type PhaseStatistics } from "./phases.ts";

@@ -13,7 +13,7 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     name: "mutations: ack before the claim is sure",
-    file: "controller/model/decide.ts",
+    file: "controller/model/decide_making.ts",
     before: `effects: [journal("runner_claimed")],`,
     after: `effects: [journal("runner_claimed"), { kind: "ack" }],`,
     test: {

@@ -1,7 +1,7 @@
 import { createLedger, type Ledger } from "../../controller/ledger.ts";
 import type { JournalEntry } from "../../controller/journal.ts";
 import type { AssignmentInfo } from "../../controller/model/assignment_info.ts";
-import { DEFAULT_DELAYS } from "../../controller/model/decide.ts";
+import { DEFAULT_DELAYS } from "../../controller/model/decision.ts";
 import {
   type AssignmentId,
   assignmentIdOf,
