@@ -1,15 +1,12 @@
-import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Executor, ExecutorChange } from "./backend.ts";
 import { noteDeletion } from "./deletion.ts";
-import type { Deed } from "./effects.ts";
 import type { Entry } from "./entry.ts";
-import type { Ledger } from "./ledger.ts";
 import type { AssignmentId, ExecutorName } from "./model/ids.ts";
-import { isBeforeClaim, type Presence } from "./model/state.ts";
+import { isBeforeClaim } from "./model/state.ts";
 import type { Recorder } from "./recorder.ts";
-import { silenceOf } from "./silence.ts";
 import type { Strangers } from "./strangers.ts";
+import { createTimeRules, type TimeRulesDeps } from "./time_rules.ts";
 import type { Worker } from "./worker.ts";
 
 /** Times of the lifecycle rules, milliseconds. */
@@ -40,28 +37,21 @@ export const DEFAULT_LIFECYCLE_TIMES: LifecycleTimes = {
  * says "look at this one"; a full list repairs what changes missed, and what a list says is checked
  * before anything is decided on it, because it is old when it arrives.
  */
-export function createLifecycle(deps: {
-  readonly worker: Worker;
-  readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly recorder: Recorder;
-  readonly strangers: Strangers;
-  readonly times: LifecycleTimes;
-  /** A task that waits longer than this, for whatever reason, is failed at Gitea. */
-  readonly maxWaitMs: number;
-  /** Which assignment an executor of ours is named after. */
-  assignmentOf(name: ExecutorName): AssignmentId | undefined;
-  /** When the facade began to listen, monotonic milliseconds; null while it does not. */
-  facadeSince(): number | null;
-  run(entry: Entry, effect: Deed): void;
-  /** The identity of this one is not bound, by the backend's word; called with each list that says so. */
-  rebind(entry: Entry): void;
-  /** Called each tick for a job in an executor that lives. */
-  inquire(entry: Entry): void;
-}): { run(signal: AbortSignal): Promise<void> } {
+export function createLifecycle(
+  deps: Omit<TimeRulesDeps, "backend"> & {
+    readonly worker: Worker;
+    readonly logger: Logger;
+    readonly recorder: Recorder;
+    readonly strangers: Strangers;
+    /** Which assignment an executor of ours is named after. */
+    assignmentOf(name: ExecutorName): AssignmentId | undefined;
+    /** The identity of this one is not bound, by the backend's word; called with each list that says so. */
+    rebind(entry: Entry): void;
+  },
+): { run(signal: AbortSignal): Promise<void> } {
   const { ledger, clock, times, worker, strangers } = deps;
   const { backend } = worker;
+  const tick = createTimeRules({ ...deps, backend });
   const logger = deps.logger.child({ component: "lifecycle", backend: backend.name });
   const inState = (...kinds: readonly Entry["state"]["kind"][]) =>
     kinds.flatMap((kind) => [...ledger.inState(backend.name, kind)]);
@@ -175,72 +165,6 @@ export function createLifecycle(deps: {
     }
   };
 
-  const tick = () => {
-    const now = clock.monotonic();
-    const facadeSince = deps.facadeSince();
-    const { silenceMs = Infinity, leavingMs = Infinity } = backend.untoldEnds ?? {};
-    for (const entry of facadeSince === null ? [] : inState("claimed", "running")) {
-      const { state } = entry;
-      if (!("presence" in state)) continue;
-      deps.inquire(entry);
-      const limitMs = hasEnded(state.presence) ? times.silenceMs : silenceMs;
-      if (silenceOf(entry, { now, facadeSince }) >= limitMs) lost(entry);
-      const { toldToStop, lastReport } = entry;
-      if (toldToStop !== null && now - Math.max(toldToStop, lastReport ?? 0) >= times.deafMs) {
-        deaf(entry);
-      }
-    }
-    for (const entry of inState("terminal")) {
-      const { state } = entry;
-      if (state.kind !== "terminal" || hasEnded(state.presence)) continue;
-      // It keeps its slot until it is gone. Without the marker the deletion would be forgotten.
-      const limitMs = state.presence === "leaving"
-        ? Math.min(times.lingerMs, leavingMs)
-        : times.lingerMs;
-      const over = ledger.age(entry).inStateMs >= limitMs;
-      if (over && state.marker !== "pending") deps.run(entry, { kind: "delete_executor" });
-    }
-    for (const entry of inState("stored", "parked", "admitted", "starting", "ready")) {
-      if (ledger.age(entry).totalMs >= deps.maxWaitMs) giveUp(entry);
-    }
-  };
-
-  const lost = (entry: Entry) => {
-    const ending = entry.executor?.ended;
-    const { deletion, terminating: told } = entry;
-    const why = deletion ?? (told === null ? null : `the executor was terminated: ${told}`);
-    const detail = deletion !== null && ending == null
-      ? `the executor vanished without a result: ${deletion}`
-      : why !== null
-      // The gate knows that it was asked to end, the backend why: eviction, node shutdown.
-      ? `${why}${ending == null ? "" : `; ${ending.detail}`}`
-      : ending != null
-      ? `the executor ended without a result: ${ending.detail}`
-      : "presence" in entry.state && !hasEnded(entry.state.presence)
-      ? `the executor has been silent for ${
-        minutes(backend.untoldEnds?.silenceMs)
-      } minutes, and its backend does not tell of an end${
-        entry.executor?.waiting == null ? "" : ` (${entry.executor.waiting.detail})`
-      }`
-      : "the executor vanished without a result";
-    ledger.dispatch(entry.info.id, { kind: "lost", code: "executor_lost", detail });
-  };
-
-  /** It is told to Gitea from here, and the executor is deleted. */
-  const deaf = (entry: Entry) => {
-    const detail = `the job has ended at Gitea, and its runner has not reported for ${
-      minutes(times.deafMs)
-    } minutes`;
-    ledger.dispatch(entry.info.id, { kind: "stopped", detail });
-  };
-
-  const giveUp = (entry: Entry) => {
-    if (entry.claiming !== null) return; // It is being handed over after all.
-    const why = entry.reason === null ? "" : `; last reason: ${entry.reason.detail}`;
-    const detail = `the job waited longer than ${minutes(deps.maxWaitMs)} minutes${why}`;
-    ledger.dispatch(entry.info.id, { kind: "gave_up", code: "max_wait", detail });
-  };
-
   const repeat = async (name: string, ms: number, signal: AbortSignal, work: () => unknown) => {
     while (!signal.aborted) {
       try {
@@ -275,12 +199,3 @@ export function createLifecycle(deps: {
 const SETTLED_MS = 5_000;
 const UNHEARD = "its executor has ended, and its record is lost: nobody can tell whether it has " +
   "begun the job, so it is not begun again; run it again if that does no harm";
-
-function minutes(ms = NaN): number {
-  return Math.round(ms / 60_000);
-}
-
-/** By the backend's word. */
-function hasEnded(presence: Presence): boolean {
-  return presence === "ended" || presence === "gone" || presence === "none";
-}
