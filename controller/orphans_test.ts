@@ -8,7 +8,7 @@ import { createFakeStore } from "../tests/fakes/records.ts";
 import { GiteaError } from "./gitea.ts";
 import { assignmentIdOf, parseTaskId, type TaskId } from "./model/ids.ts";
 import { createOrphanCheck } from "./orphans.ts";
-import { firstRecord } from "./processor.ts";
+import { firstRecord } from "./first_record.ts";
 
 function task(id: number): TaskId {
   const parsed = parseTaskId(String(id));

@@ -4,7 +4,8 @@ import type { Backend } from "./backend.ts";
 import type { Entry } from "./entry.ts";
 import type { BackendName, ExecutorName } from "./model/ids.ts";
 import { silenceOf } from "./silence.ts";
-import { createWorker, type Worker, type WorkerDeps } from "./worker.ts";
+import { createWorker, type WorkerDeps } from "./create_worker.ts";
+import type { Worker } from "./worker.ts";
 
 /** The worker of each backend that is enabled here. */
 export interface Workers {

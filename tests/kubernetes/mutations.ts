@@ -26,7 +26,7 @@ export const POD_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "mutations: an executor found under the name is taken over unsigned",
-    file: "controller/worker.ts",
+    file: "controller/create_worker.ts",
     before: "return await ownership.verify(executor.name, executor.metadata, proof.nonce);",
     after: `return proof.nonce !== "";`,
     test: {
