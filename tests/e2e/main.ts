@@ -10,6 +10,7 @@ import { type Peers, startPeers } from "../support/peers.ts";
 import { run } from "../support/process.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
 import { stopSignal } from "../support/stop_signal.ts";
+import { receiveTraces } from "../support/trace_receiver.ts";
 import { checkAfterScenarios } from "./after_scenarios.ts";
 import { checkBurst } from "./burst.ts";
 import { startOfficialRunner } from "./by_official_runner.ts";
@@ -23,6 +24,7 @@ import { startOutsideCounter } from "./outside_counter.ts";
 import { checkPlantedSecret, checkSearchFindsPlainEnvelope } from "./planted_secret.ts";
 import { createReport, type Report } from "./report.ts";
 import { playScenarios } from "./scenarios.ts";
+import { checkTraces } from "./traces.ts";
 
 /** For the product to end when the tests are interrupted. */
 const stopPatienceMs = 12_000;
@@ -105,11 +107,12 @@ async function runsOfTheTable(
   made: { readonly base: ProductBase; readonly controllerProxy: RecordingProxy },
 ): Promise<void> {
   const { grounds, report, jobProxy, only } = stage;
+  await using receiver = receiveTraces();
   await using product = await startProduct(made.base, {
     name: "table",
     podCapacity: tableCapacity,
     vmCapacity: 2,
-    env: { DEFAULT_BACKEND: "pod" },
+    env: { DEFAULT_BACKEND: "pod", OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url },
   });
   const played = await playScenarios(grounds, product, {
     report,
@@ -128,6 +131,7 @@ async function runsOfTheTable(
     counter,
     capacity: tableCapacity,
   });
+  await checkTraces(product, { report, receiver, needles });
   await checkCleanStop(product, report);
   await checkSearchFindsPlainEnvelope(grounds, { report, needles });
   // A message of the control must not be taken for a job by the next start.

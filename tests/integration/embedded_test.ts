@@ -7,7 +7,8 @@ import {
 } from "../support/controller_process.ts";
 import { HAPPY } from "../support/engine_events.ts";
 import { eventually } from "../support/eventually.ts";
-import { type ReceivedSpan, receiveTraces, type TraceReceiver } from "../support/trace_receiver.ts";
+import { receiveTraces } from "../support/trace_receiver.ts";
+import { flawsOf, traceOf, WHOLE_TRACE } from "../support/whole_trace.ts";
 
 /** Sample jobs by name, with how they end. */
 const RESULTS = [
@@ -109,7 +110,7 @@ Deno.test("main runs every sample job in an executor and with an identity of its
 
   assert.equal(await controller.end("SIGTERM"), 0, await controller.text());
   await assertNothingLeft(place);
-  for (const { id, job } of all) assertWhole(traceOf(receiver, id), job);
+  for (const { id } of all) assert.deepEqual(flawsOf(traceOf(receiver, id), WHOLE_TRACE), []);
 });
 
 Deno.test("main finds the executors that outlived it, and lets their jobs end once", async () => {
@@ -150,35 +151,10 @@ Deno.test("main finds the executors that outlived it, and lets their jobs end on
   assert.equal(await controller.end("SIGINT"), 0, await controller.text());
   await assertNothingLeft(place);
   // What the killed one saw is in the trace, too, but for what is in no event.
-  assertWhole(traceOf(receiver, slow.id), "slow", ["store", "facade FetchTask"]);
+  const unknown = ["store", "facade FetchTask"];
+  const names = WHOLE_TRACE.filter((name) => !unknown.includes(name));
+  assert.deepEqual(flawsOf(traceOf(receiver, slow.id), names), []);
 });
-
-/** The spans of an assignment's trace, by its root. */
-function traceOf({ spans }: TraceReceiver, id: string): ReceivedSpan[] {
-  const root = spans.find(({ attributes }) => attributes["gdr.assignment"] === id);
-  return spans.filter(({ traceId }) => traceId === root?.traceId);
-}
-
-/** One tree from the hand-out to the clean-up, with the gate's way and its calls at the facade. */
-function assertWhole(spans: readonly ReceivedSpan[], job: string, absent: readonly string[] = []) {
-  const names = spans.map(({ name }) => name);
-  const roots = spans.filter(({ parentSpanId }) => parentSpanId === "");
-  assert.deepEqual(roots.map(({ attributes }) => attributes["cicd.pipeline.task.name"]), [job]);
-  const ids = new Set(spans.map(({ spanId }) => spanId));
-  assert.equal(ids.size, spans.length, `${job}: a span came twice`);
-  for (const { name, parentSpanId } of spans) {
-    assert.ok(parentSpanId === "" || ids.has(parentSpanId), `${job}: ${name} hangs nowhere`);
-  }
-  for (const name of WHOLE) {
-    if (!absent.includes(name)) assert.ok(names.includes(name), `${job}: ${name} of ${names}`);
-  }
-}
-
-const WHOLE = [
-  ...["assignment", "store", "queued", "admission", "create", "identity", "start", "hand_over"],
-  ...["run", "clean_up", "step 0", "executor", "gate svid", "runner works", "gate delivers"],
-  ...["facade FetchTask", "facade UpdateTask", "facade exit"],
-];
 
 Deno.test("main ends its executors on Ctrl-C and tells the forge that their jobs were cancelled", async () => {
   await using place = await createControllerPlace();
