@@ -9,7 +9,7 @@ export interface WaitingReason {
   readonly detail: string;
 }
 
-/** What operators have set, and what it means for stored tasks. */
+/** What keeps stored tasks from executors: operators' flags, and a facade that no executor could reach. */
 export interface Admission {
   /** The flags of a backend as they were last read. */
   flags(backend: BackendName): ControlFlags;
@@ -20,14 +20,17 @@ export interface Admission {
   waiting(backend: BackendName): WaitingReason;
 }
 
-/** Makes an {@link Admission} without any flag. A drain lets stored tasks finish unless it holds them. */
-export function createAdmission(): Admission {
+/**
+ * Makes an {@link Admission} without any flag. A drain lets stored tasks finish unless it holds them.
+ * `cutOff` says why no executor could reach the facade now; null when they can.
+ */
+export function createAdmission(cutOff: () => WaitingReason | null = () => null): Admission {
   const known = new Map<BackendName, ControlFlags>();
   const flags = (backend: BackendName) => known.get(backend) ?? NO_FLAGS;
   const closed = (backend: BackendName): WaitingReason | null => {
     const { drain, cordon } = flags(backend);
     const by = drain === null ? cordon : drain.hold ? drain : null;
-    if (by === null) return null;
+    if (by === null) return cutOff();
     const what = by === drain ? "drained, stored jobs are held" : "cordoned";
     const note = by.note === "" ? "" : `: ${oneLine(by.note)}`;
     return { code: "backend_cordoned", detail: `${what} by ${oneLine(by.by, 100)}${note}` };

@@ -44,7 +44,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
   const times = options.lifecycle ?? DEFAULT_LIFECYCLE_TIMES;
   const names = deps.backends.map((b) => b.name);
   const recovered = new Set<BackendName>();
-  const admission = createAdmission();
+  const admission = createAdmission(deps.cutOff);
   let epoch = 0;
 
   const makePool = (name: BackendName) =>
@@ -185,6 +185,7 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
     epoch: () => epoch,
     flags: flags.of,
     setFlags: flags.set,
+    reachChanged: flags.refresh,
     watchFlags: flags.watch,
     release: createRelease({ ledger, offers, writer, clock, run: effects.run, guard }),
     recovered: (name) => recovered.has(name),

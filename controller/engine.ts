@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
+import type { WaitingReason } from "./admission.ts";
 import type { Backend, Executor } from "./backend.ts";
 import type { Gitea } from "./gitea.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -46,6 +47,8 @@ export interface EngineDeps {
   facadeSince(): number | null;
   /** Throws when this process may not act any more. */
   guard(): void;
+  /** Why no executor could reach the facade now; null when they can. */
+  cutOff?(): WaitingReason | null;
   /** Every backend is recovered: what is not known now does not exist. */
   onRecovered(): void;
   /** A newer epoch was seen: another controller leads. */
@@ -76,6 +79,8 @@ export interface Engine extends AsyncDisposable {
   flags(backend: BackendName): ControlFlags;
   /** Flags that are stored now: from here on they hold. */
   setFlags(backend: BackendName, flags: ControlFlags): void;
+  /** {@link EngineDeps.cutOff} answers otherwise than before: those that wait go on, or say why not. */
+  reachChanged(): void;
   /** Calls back after each {@link setFlags}, until the signal aborts. */
   watchFlags(listener: (backend: BackendName) => void, signal: AbortSignal): void;
   strangers(backend: BackendName): readonly Stranger[];

@@ -26,6 +26,7 @@ import { useApiToken } from "./gitea_rest.ts";
 import { createLaunch } from "./launch.ts";
 import type { Leading } from "./leading.ts";
 import { createOperating, type Operating } from "./operating.ts";
+import { createOwnIdentity } from "./own_identity.ts";
 import { createOwnership } from "./ownership.ts";
 import type { Parts } from "./parts.ts";
 import { createPlace } from "./place.ts";
@@ -83,6 +84,7 @@ export async function startActing(
     tasks: setup.use(createTaskGroup(logger)),
     history: (id, stop) => wholeHistory(events, id, stop),
   });
+  const identity = createOwnIdentity(connections.svids, { clock, logger });
   const capabilities = createCapabilities(capabilityKeys);
   const lateEvents = createLateEvents();
   const facade = setup.use(
@@ -133,6 +135,7 @@ export async function startActing(
       announcer?.write(entry);
     },
     facadeSince: () => facadeSince,
+    cutOff: identity.cutOff,
     guard,
     onRecovered: () => facade.offers.complete(),
     onFenced: leading.fence,
@@ -202,6 +205,7 @@ export async function startActing(
         serve(stop),
         scheduler.run(stop),
         labels.run(stop),
+        identity.watch(engine.reachChanged, stop),
         announcer?.run(stop),
         useApiToken({
           ...ports,

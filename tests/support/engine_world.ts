@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import { createEngine } from "../../controller/create_engine.ts";
+import type { WaitingReason } from "../../controller/admission.ts";
 import type { Engine, EngineOptions } from "../../controller/engine.ts";
 import type { JournalEntry } from "../../controller/journal.ts";
 import type { AssignmentInfo } from "../../controller/model/assignment_info.ts";
@@ -84,6 +85,8 @@ export interface World extends AsyncDisposable {
   /** Gates that were handed a task, and how many programs began to run it. */
   readonly handed: ReadonlyMap<string, ReadonlySet<string>>;
   readonly runs: ReadonlyMap<string, number>;
+  /** Why no executor could reach the facade now. */
+  cutOff: WaitingReason | null;
   /** Called with each journal entry, at that very moment. */
   onJournal: (entry: JournalEntry) => void;
   /** Starts a controller; the one before must be dead, unless the test wants two. */
@@ -202,6 +205,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     plan: () => ({}),
     handed,
     runs,
+    cutOff: null,
     onJournal: () => {},
     async start(over = {}) {
       const stop = new AbortController();
@@ -237,6 +241,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           world.onJournal(entry);
         },
         facadeSince: () => since,
+        cutOff: () => world.cutOff,
         guard() {
           if (dead || fenced !== null) throw new Error("This controller must not act any more");
         },
