@@ -6,7 +6,7 @@
  */
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
-import { chooseParts, PART_OPTIONS } from "../support/suite_parts.ts";
+import { chooseParts, PART_OPTIONS, suiteArgs } from "../support/suite_parts.ts";
 import { actions } from "./actions_part.ts";
 import { attacks } from "./attacks_part.ts";
 import { canary } from "./canary_part.ts";
@@ -38,7 +38,7 @@ const PARTS: readonly string[] = [
   ...["release", "real", "attacks", "drain", "canary", "sign-in", "fuzz"],
 ];
 const { values } = parseArgs({
-  args: Deno.args,
+  args: suiteArgs(),
   options: {
     ...PART_OPTIONS,
     pictures: { type: "string" },

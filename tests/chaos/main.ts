@@ -10,13 +10,14 @@
  *   --round=LANE:N   plays that round of the seed alone
  */
 import { parseArgs } from "node:util";
+import { suiteArgs } from "../support/suite_parts.ts";
 import { createReport } from "../e2e/report.ts";
 import { openDiary } from "./diary.ts";
 import { type Interrupted, LANES, playChaos, sumsOf } from "./play_all.ts";
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    args: Deno.args,
+    args: suiteArgs(),
     options: {
       jobs: { type: "string", default: "2000" },
       seed: { type: "string" },

@@ -10,6 +10,7 @@ import { type Peers, startPeers } from "../support/peers.ts";
 import { run } from "../support/process.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
 import { stopSignal } from "../support/stop_signal.ts";
+import { suiteArgs } from "../support/suite_parts.ts";
 import { receiveTraces } from "../support/trace_receiver.ts";
 import { checkAfterScenarios } from "./after_scenarios.ts";
 import { checkBurst } from "./burst.ts";
@@ -44,7 +45,7 @@ interface Stage {
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    args: Deno.args,
+    args: suiteArgs(),
     options: { official: { type: "boolean" }, only: { type: "string" } },
   });
   const signal = stopSignal();

@@ -8,6 +8,7 @@
  * default the official one does. The chaos at the end plays `--jobs=2000` jobs of `--seed=N`.
  */
 import { parseArgs } from "node:util";
+import { suiteArgs } from "../support/suite_parts.ts";
 import { awayCases, cancelCases, endCases, waitCases } from "./gitea_cases.ts";
 import { openGiteaSide } from "./gitea_side.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
@@ -29,7 +30,7 @@ const GITEA_LANES = 2;
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    args: Deno.args,
+    args: suiteArgs(),
     options: {
       only: { type: "string", default: "" },
       runner: { type: "string" },

@@ -6,6 +6,11 @@ export const PART_OPTIONS = {
   list: { type: "boolean" },
 } as const;
 
+/** Arguments of the program; a `--` before them, which npm wants and Deno passes on, is none. */
+export function suiteArgs(): string[] {
+  return Deno.args.filter((arg) => arg !== "--");
+}
+
 /**
  * The parts that were asked for, all by default; null when `--list` has named them on `print` instead. Throws
  * for one that there is not.
