@@ -137,7 +137,8 @@ function tell(
     }
     case "exit": {
       const { code } = body;
-      if (typeof code !== "number" || !Number.isInteger(code)) {
+      // 1e300 is an integer, too, but none that a receiver of traces could read.
+      if (typeof code !== "number" || !Number.isSafeInteger(code)) {
         throw new ProblemError(400, "code must be an integer");
       }
       if (relay !== null) exited(relay);

@@ -307,6 +307,7 @@ Deno.test("the gate's calls reach the controller and the relay", async () => {
   assert.equal(await post("terminating", `{"why":"SIGTERM"}`), 204);
   assert.ok(!given.events.told.some((t) => t.includes("SIGTERM")), "the job is over");
   assert.equal(await post("exit", `{"code":"0"}`), 400);
+  assert.equal(await post("exit", `{"code":1e300}`), 400);
   assert.equal(await post("exit", `[]`), 400);
   assert.equal(await post("exit", "x".repeat(20_000)), 413);
   assert.equal(await post("other", "{}"), 404);

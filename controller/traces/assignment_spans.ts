@@ -29,6 +29,10 @@ export interface AssignmentFacts {
 /** Of a longer history the first and last ones say enough; the events stream has them all. */
 const MAX_EVENTS = 64;
 const MAX_DETAIL = 300;
+/** What an executor says of its steps is bounded by nothing else. */
+const MAX_STEPS = 1_000;
+/** An executor's clock may be wrong; a step of another year is no part of this trace. */
+const STEP_LEEWAY_MS = 24 * 3_600_000;
 
 /**
  * The whole trace of an assignment that has ended: its root, from the hand-out by Gitea to the clean-up,
@@ -67,26 +71,42 @@ export function assignmentSpans(trace: SpanContext, facts: AssignmentFacts): Spa
   const phases = divide(phasesOf(facts.journal, storedAt), facts.moments)
     .map((phase) => child({ ...phase, endedAt: phase.endedAt ?? endedAt }));
   const run = phases.findLast(({ name }) => name === "run")?.spanId ?? trace.spanId;
-  return [
-    root,
-    ...stored,
-    ...phases,
-    ...facts.steps.flatMap((step) => stepSpan(child, run, step)),
-    ...executorSpans(trace, facts.report, { child, executor: facts.executor?.name ?? null }),
-  ];
+  const within = { from: startedAt - STEP_LEEWAY_MS, to: endedAt + STEP_LEEWAY_MS };
+  const steps = shownSteps(facts.steps, within).map((step) => stepSpan(child, run, step));
+  const own = [root, ...stored, ...phases, ...steps];
+  const taken = new Set(own.map(({ spanId }) => spanId));
+  const executor = facts.executor?.name ?? null;
+  return [...own, ...executorSpans(trace, facts.report, { child, executor, taken })];
 }
 
-function stepSpan(child: (span: ChildSpan) => Span, run: Span["spanId"], step: StepSnapshot) {
-  const { id, result, startedAt, stoppedAt } = step;
-  if (startedAt <= 0 || stoppedAt <= 0) return [];
-  return [child({
+/**
+ * Steps that have ended, each index once, within these times. Numbers of an executor that no receiver
+ * could read would cost all the spans that are sent with it.
+ */
+function shownSteps(
+  steps: readonly StepSnapshot[],
+  { from, to }: { readonly from: number; readonly to: number },
+): StepSnapshot[] {
+  const ended = steps.filter(({ id, startedAt, stoppedAt }) =>
+    Number.isSafeInteger(id) && startedAt > 0 && startedAt >= from && startedAt <= to &&
+    stoppedAt > 0 && stoppedAt <= to
+  );
+  return [...new Map(ended.map((step) => [step.id, step])).values()].slice(0, MAX_STEPS);
+}
+
+function stepSpan(
+  child: (span: ChildSpan) => Span,
+  run: Span["spanId"],
+  { id, result, startedAt, stoppedAt }: StepSnapshot,
+): Span {
+  return child({
     name: `step ${id}`,
     parentSpanId: run,
     startedAt,
     endedAt: stoppedAt,
     attributes: { "gdr.step": id, "cicd.pipeline.task.run.result": resultName(result) },
     error: result === "failure" ? "the step has failed" : null,
-  })];
+  });
 }
 
 function rootAttributes({ info, executor, result, reason }: AssignmentFacts): Attributes {

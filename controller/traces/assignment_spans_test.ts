@@ -155,3 +155,37 @@ Deno.test("assignmentSpans() hangs calls below the root when the gate was lost",
   const call = spans({ report }).find(({ kind }) => kind === "server");
   assert.equal(call?.parentSpanId, trace.spanId);
 });
+
+Deno.test("assignmentSpans() stay one tree when a gate names a span that is there already", () => {
+  const gate = { startedAt: 1_000, endedAt: 1_100, code: 0, phases: new Map() };
+  const queued = spans().find(({ name }) => name === "queued");
+  for (const spanId of [trace.spanId, queued?.spanId ?? null]) {
+    const all = spans({ report: { gate, spanId, calls: [], counts: new Map() } });
+    assert.equal(new Set(all.map((span) => span.spanId)).size, all.length);
+    assert.equal(all.find(({ name }) => name === "executor")?.parentSpanId, trace.spanId);
+  }
+});
+
+Deno.test("assignmentSpans() leave out steps whose numbers no receiver could read, and tell one once", () => {
+  const day = 24 * 3_600_000;
+  const end = 1_000 + (HAPPY.length - 1) * 10;
+  const all = spans({
+    steps: [
+      { ...step, ...rows },
+      { ...step, ...rows },
+      { ...step, ...rows, id: 9.2e18 },
+      { ...step, ...rows, id: 2, startedAt: 2.5e14, stoppedAt: 2.5e14 },
+      { ...step, ...rows, id: 3, stoppedAt: end + day + 1 },
+      { ...step, ...rows, id: 4, stoppedAt: end + day },
+    ],
+  });
+  const steps = all.filter(({ name }) => name.startsWith("step"));
+  assert.deepEqual(steps.map(({ name }) => name), ["step 0", "step 4"]);
+  assert.equal(new Set(all.map(({ spanId }) => spanId)).size, all.length);
+});
+
+Deno.test("assignmentSpans() have a thousand steps at most", () => {
+  const many = Array.from({ length: 5_000 }, (_, id) => ({ ...step, ...rows, id }));
+  const steps = spans({ steps: many }).filter(({ name }) => name.startsWith("step"));
+  assert.equal(steps.length, 1_000);
+});

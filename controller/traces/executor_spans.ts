@@ -47,10 +47,17 @@ const PARTS: readonly {
 export function executorSpans(
   trace: SpanContext,
   report: ExecutorReport,
-  make: { child(span: ChildSpan): Span; readonly executor: string | null },
+  make: {
+    child(span: ChildSpan): Span;
+    readonly executor: string | null;
+    /** Spans that the trace has already. */
+    readonly taken: ReadonlySet<SpanId>;
+  },
 ): Span[] {
   const { gate, calls, counts } = report;
-  const own = report.spanId ?? spanIdOf(trace.traceId, "executor");
+  // A gate that passes on what it was given names the root: then it would be its own parent.
+  const named = report.spanId !== null && !make.taken.has(report.spanId) ? report.spanId : null;
+  const own = named ?? spanIdOf(trace.traceId, "executor");
   const attributes = Object.fromEntries(
     [...counts].map(([method, count]) => [`gdr.facade.calls.${method}`, count]),
   );

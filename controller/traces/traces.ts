@@ -127,7 +127,10 @@ export function createTraces(deps: {
       followed.subscribe(onChange, tasks.signal);
     },
     fetched(id) {
-      if (fetched.size < MAX_FETCHED) fetched.set(id, clock.now());
+      fetched.set(id, clock.now());
+      // The oldest ones were never stored: too large for the server, or stored before.
+      const [oldest] = fetched.keys();
+      if (fetched.size > MAX_FETCHED && oldest !== undefined) fetched.delete(oldest);
     },
     called: (id, call) => note(id, ({ reports }) => reports.called(call)),
     noting: (events) => ({
