@@ -1,20 +1,15 @@
 import type { HrTime } from "@opentelemetry/api";
 import { SpanKind, SpanStatusCode, TraceFlags } from "@opentelemetry/api";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opentelemetry/sdk-trace";
+import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
 import type { Attributes, Span, SpanSink } from "../../controller/traces/span.ts";
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { createOtlpExporter, type Receiver } from "./otlp_exporter.ts";
 
-/** Where spans go. */
-export interface SpanSinkOptions {
-  /** Base URL of an OTLP receiver; `/v1/traces` is added. */
-  readonly endpoint: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** PEM; null = the system's authorities. */
-  readonly ca: string | null;
+/** Where spans go, and from whom. */
+export interface SpanSinkOptions extends Receiver {
   readonly service: { readonly name: string; readonly version: string; readonly instance: string };
   /** From a span to its sending, ms; 2 s. */
   readonly delayMs?: number;
@@ -24,7 +19,8 @@ export interface SpanSinkOptions {
 const QUEUE = 20_000;
 const BATCH = 512;
 const DELAY_MS = 2_000;
-const SEND_MS = 10_000;
+/** Longer than the exporter takes: it is the one that tells how it went. */
+const EXPORT_MS = 15_000;
 const CLOSE_MS = 2_000;
 /** Between two lines about spans that are lost. */
 const SAID_EVERY_MS = 60_000;
@@ -46,77 +42,75 @@ export function openSpanSink(
     "service.instance.id": instance,
   });
   const scope = { name: "gitea-dynamic-runner", version };
-  const lost = countLosses(options.endpoint, deps);
+  const losses = countLosses(options.endpoint, deps);
   let queued = 0;
-  const exporter = observed(
-    new OTLPTraceExporter({
-      url: `${options.endpoint}/v1/traces`,
-      headers: { ...options.headers },
-      timeoutMillis: SEND_MS,
-      // At the end everything that is left leaves at once.
-      concurrencyLimit: Math.ceil(QUEUE / BATCH),
-      ...options.ca === null ? {} : { httpAgentOptions: { ca: options.ca } },
-    }),
-    (count, error) => {
-      queued -= count;
-      if (error !== null) lost(count, error);
+  const exporter = createOtlpExporter(options, {
+    clock,
+    // At the end everything that is left leaves at once.
+    concurrency: Math.ceil(QUEUE / BATCH),
+    outcomes: {
+      done(count, error) {
+        queued -= count;
+        if (error !== null) losses.add(count, error);
+      },
+      rejected: losses.add,
+      strange(detail) {
+        const { endpoint } = options;
+        deps.logger.warn("receiver of traces is doubtful", {
+          component: "traces",
+          endpoint,
+          detail,
+        });
+      },
     },
-  );
+  });
   const processor = new BatchSpanProcessor({
     exporter,
     maxQueueSize: QUEUE,
     maxExportBatchSize: BATCH,
     scheduledDelayMillis: options.delayMs ?? DELAY_MS,
-    exportTimeoutMillis: SEND_MS + 1_000,
+    exportTimeoutMillis: EXPORT_MS,
   });
   return {
     record(span) {
       // The processor would drop it as well, and tell nobody.
-      if (queued >= QUEUE) return lost(1, new Error("the receiver is too slow"));
+      if (queued >= QUEUE) return losses.add(1, new Error("the receiver is too slow"));
       queued++;
       processor.onEnd(readable(span, { resource, scope }));
     },
     async [Symbol.asyncDispose]() {
       using limit = clock.timeout(CLOSE_MS);
       await abortable(processor.shutdown(), limit.signal).catch((error) => {
-        if (queued > 0) lost(queued, error);
+        if (queued > 0) losses.add(queued, error);
       });
+      losses.close();
     },
   };
 }
 
-/** An exporter whose outcomes are told; the processor itself hears of successes only. */
-function observed(
-  inner: SpanExporter,
-  told: (count: number, error: Error | null) => void,
-): SpanExporter {
-  return {
-    export(spans, done) {
-      inner.export(spans, ({ code, error }) => {
-        told(spans.length, code === SUCCESS ? null : error ?? new Error("not delivered"));
-        done({ code: SUCCESS });
-      });
-    },
-    shutdown: () => inner.shutdown(),
-    forceFlush: () => inner.forceFlush?.() ?? Promise.resolve(),
-  };
-}
-
-/** `ExportResultCode.SUCCESS` of `@opentelemetry/core`. */
-const SUCCESS = 0;
-
+/** Counts spans that are lost, and says so at most once a minute, and at the end. */
 function countLosses(
   endpoint: string,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-): (count: number, error: unknown) => void {
+): { add(count: number, error: unknown): void; close(): void } {
   let dropped = 0;
+  let said = 0;
   let saidAt = -Infinity;
-  return (count, error) => {
-    dropped += count;
-    const now = clock.monotonic();
-    if (now - saidAt < SAID_EVERY_MS) return;
-    saidAt = now;
+  const say = (error: unknown) => {
+    said = dropped;
+    saidAt = clock.monotonic();
     logger.warn("spans are not delivered", { component: "traces", endpoint, dropped, error });
+  };
+  let last: unknown = null;
+  return {
+    add(count, error) {
+      dropped += count;
+      last = error;
+      if (clock.monotonic() - saidAt >= SAID_EVERY_MS) say(error);
+    },
+    close() {
+      if (dropped > said) say(last);
+    },
   };
 }
 
@@ -133,7 +127,7 @@ function readable(
     ? {}
     : { parentSpanContext: { ...context, spanId: parentSpanId } };
   return {
-    name: span.name,
+    name: span.name.toWellFormed(),
     kind: KINDS[span.kind],
     spanContext: () => context,
     ...parent,
@@ -142,7 +136,7 @@ function readable(
     duration: timeOf(span.endedAt - span.startedAt),
     status: span.error === null
       ? { code: SpanStatusCode.UNSET }
-      : { code: SpanStatusCode.ERROR, message: span.error },
+      : { code: SpanStatusCode.ERROR, message: span.error.toWellFormed() },
     attributes: given(span.attributes),
     events: span.events.map(({ at, name, attributes }) => ({
       time: timeOf(at),
@@ -174,6 +168,10 @@ function timeOf(ms: number): HrTime {
 
 function given(attributes: Attributes): Record<string, string | number | boolean> {
   return Object.fromEntries(
-    Object.entries(attributes).flatMap(([name, value]) => value === null ? [] : [[name, value]]),
+    Object.entries(attributes).flatMap(([name, value]) => {
+      if (value === null) return [];
+      // Half a character, which JSON takes and receivers do not, would cost all the spans beside it.
+      return [[name, typeof value === "string" ? value.toWellFormed() : value]];
+    }),
   );
 }

@@ -74,7 +74,7 @@ Deno.test("dispose sends what is left", async () => {
   assert.ok(receiver.spans.every(({ parentSpanId }) => parentSpanId === ""));
 });
 
-Deno.test("record() says once how many spans a receiver has refused, and why", async () => {
+Deno.test("record() says once, and again at the end, how many spans a receiver has refused, and why", async () => {
   await using receiver = receiveTraces();
   receiver.answer(400);
   const { logger, said } = listen();
@@ -83,12 +83,81 @@ Deno.test("record() says once how many spans a receiver has refused, and why", a
     sink.record(SPAN);
     await eventually(() => said.length > 0, { what: "the warning" });
     sink.record(SPAN);
+    sink.record(SPAN);
   }
-  assert.equal(said.length, 1);
+  assert.deepEqual(said.map(({ dropped }) => dropped), [1, 3]);
   assert.equal(said[0]?.["msg"], "spans are not delivered");
   assert.equal(said[0]?.["endpoint"], receiver.url);
-  assert.equal(said[0]?.["dropped"], 1);
+  assert.match(String(said[0]?.["error"]), /the receiver answered 400 Bad Request/);
   assert.doesNotMatch(JSON.stringify(said), /"value"/);
+});
+
+Deno.test("record() tells of spans that a receiver rejects although it answers 200", async () => {
+  await using receiver = receiveTraces();
+  receiver.answerWith(`{"partialSuccess":{"rejectedSpans":"2","errorMessage":"over\\nquota"}}`);
+  const { logger, said } = listen();
+  await using sink = open(receiver.url, { logger });
+  sink.record(SPAN);
+  const [first] = await eventually(() => said.length > 0 && said, { what: "the warning" });
+  assert.equal(first?.["dropped"], 2);
+  assert.match(String(first?.["error"]), /took a part: over quota$/);
+});
+
+Deno.test("record() says once that what answers 200 is no receiver", async () => {
+  await using receiver = receiveTraces();
+  receiver.answerWith("<html>welcome</html>");
+  const { logger, said } = listen();
+  {
+    await using sink = open(receiver.url, { logger });
+    sink.record(SPAN);
+    await eventually(() => said.length > 0, { what: "the warning" });
+    sink.record(SPAN);
+  }
+  assert.deepEqual(said.map(({ msg }) => msg), ["receiver of traces is doubtful"]);
+  assert.equal(said[0]?.["endpoint"], receiver.url);
+});
+
+Deno.test("a receiver whose answer never ends is cut off, and its spans are counted", async () => {
+  const stopped = new AbortController();
+  const server = Deno.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    onListen() {},
+    signal: stopped.signal,
+  }, async (request) => {
+    await request.text();
+    const drops = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: (controller) => controller.enqueue(new Uint8Array(1)),
+    });
+    return new Response(drops, { status: 500 });
+  });
+  const { logger, said } = listen();
+  const clock = createFakeClock();
+  {
+    await using sink = open(`http://127.0.0.1:${server.addr.port}`, { logger, clock });
+    sink.record(SPAN);
+    const [first] = await eventually(async () => {
+      await clock.advance(12_000);
+      return said.length > 0 && said;
+    }, { what: "the warning", timeoutMs: 8_000 });
+    assert.equal(first?.["dropped"], 1);
+  }
+  stopped.abort();
+  await server.finished;
+});
+
+Deno.test("record() sends half a character as none, and what JSON holds of it is whole", async () => {
+  await using receiver = receiveTraces();
+  await using sink = open(receiver.url);
+  sink.record({ ...SPAN, name: "a\ud800", error: "b\udc00", attributes: { text: "c\ud83d" } });
+  const [span] = await eventually(() => receiver.spans.length > 0 && receiver.spans, {
+    what: "the span",
+  });
+  assert.deepEqual([span?.name, span?.error, span?.attributes["text"]], [
+    "a\ufffd",
+    "b\ufffd",
+    "c\ufffd",
+  ]);
 });
 
 Deno.test("a receiver that hangs costs spans, counted, and holds up no stop for over two seconds", async () => {

@@ -27,6 +27,8 @@ export interface TraceReceiver extends AsyncDisposable {
   headers(): Headers;
   /** Answers with this status from now on. */
   answer(status: number): void;
+  /** Answers 200 with this body from now on. */
+  answerWith(body: string): void;
   /** Answers nothing until what it returns is called. */
   hold(): () => void;
 }
@@ -35,6 +37,7 @@ export interface TraceReceiver extends AsyncDisposable {
 export function receiveTraces(): TraceReceiver {
   const spans: ReceivedSpan[] = [];
   let status = 200;
+  let answer = "{}";
   let held = Promise.resolve();
   let last = new Headers();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
@@ -44,7 +47,7 @@ export function receiveTraces(): TraceReceiver {
     if (new URL(request.url).pathname !== "/v1/traces") return new Response(null, { status: 404 });
     if (status !== 200) return new Response(null, { status });
     spans.push(...read(body as Exported));
-    return Response.json({});
+    return new Response(answer, { headers: { "content-type": "application/json" } });
   });
   return {
     url: `http://127.0.0.1:${server.addr.port}`,
@@ -52,6 +55,9 @@ export function receiveTraces(): TraceReceiver {
     headers: () => last,
     answer(value) {
       status = value;
+    },
+    answerWith(body) {
+      answer = body;
     },
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();
