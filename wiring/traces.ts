@@ -20,14 +20,20 @@ export async function openTraces(
   },
 ): Promise<SpanSink & AsyncDisposable | undefined> {
   if (config.traces === null) return undefined;
-  const { endpoint, headers, caFile, serviceName } = config.traces;
+  const { endpoint, headers, caFile, serviceName, attributes } = config.traces;
   const { openSpanSink } = await import("../clients/opentelemetry/span_sink.ts");
   deps.logger.info("traces are sent", { component: "traces", endpoint });
   return openSpanSink({
     endpoint,
-    headers: headers === null ? {} : headerList(headers.reveal()) ?? {},
+    headers: Object.assign({}, ...headers.map((secret) => headerList(secret.reveal()))),
     ca: caFile === null ? null : await Deno.readTextFile(caFile),
-    service: { name: serviceName, version: deps.version, instance: config.hostname },
+    resource: {
+      "service.version": deps.version,
+      "service.instance.id": config.hostname,
+      ...attributes,
+      "service.name": serviceName,
+    },
+    version: deps.version,
   }, deps);
 }
 

@@ -9,7 +9,7 @@ import { oneLine } from "../../lib/one_line.ts";
 
 /** Where spans go. */
 export interface Receiver {
-  /** Base URL of an OTLP receiver; `/v1/traces` is added. */
+  /** Whole URL. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   /** PEM; null = the system's authorities. */
@@ -50,11 +50,13 @@ export function createOtlpExporter(
     ? new HttpsAgent({ keepAlive: true, ...ca === null ? {} : { ca } })
     : new HttpAgent({ keepAlive: true });
   const inner = new OTLPTraceExporter({
-    url: `${endpoint}/v1/traces`,
+    // Everything is said here, or the library would read it from the environment by itself.
+    url: endpoint,
     headers: { ...headers },
     timeoutMillis: SEND_MS,
     concurrencyLimit: deps.concurrency,
     httpAgentOptions: () => agent,
+    compression: PLAIN,
   });
   return {
     export(spans, done) {
@@ -82,6 +84,12 @@ function every(ms: number, clock: Clock, act: () => void): Disposable {
   arm();
   return { [Symbol.dispose]: () => limit[Symbol.dispose]() };
 }
+
+type Compression = NonNullable<
+  NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>["compression"]
+>;
+/** `CompressionAlgorithm.NONE`, an enum of a package that is not ours to name. */
+const PLAIN = "none" as Compression;
 
 /** `ExportResultCode.SUCCESS` of `@opentelemetry/core`. */
 const SUCCESS = 0;

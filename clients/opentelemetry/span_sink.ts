@@ -10,7 +10,10 @@ import { createOtlpExporter, type Receiver } from "./otlp_exporter.ts";
 
 /** Where spans go, and from whom. */
 export interface SpanSinkOptions extends Receiver {
-  readonly service: { readonly name: string; readonly version: string; readonly instance: string };
+  /** Attributes of who sends them, `service.name` among them. */
+  readonly resource: Readonly<Record<string, string>>;
+  /** Of this program. */
+  readonly version: string;
   /** From a span to its sending, ms; 2 s. */
   readonly delayMs?: number;
 }
@@ -35,13 +38,8 @@ export function openSpanSink(
   deps: { readonly clock: Clock; readonly logger: Logger },
 ): SpanSink & AsyncDisposable {
   const { clock } = deps;
-  const { name, version, instance } = options.service;
-  const resource = resourceFromAttributes({
-    "service.name": name,
-    "service.version": version,
-    "service.instance.id": instance,
-  });
-  const scope = { name: "gitea-dynamic-runner", version };
+  const resource = resourceFromAttributes(options.resource);
+  const scope = { name: "gitea-dynamic-runner", version: options.version };
   const losses = countLosses(options.endpoint, deps);
   let queued = 0;
   const exporter = createOtlpExporter(options, {

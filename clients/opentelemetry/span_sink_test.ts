@@ -26,10 +26,15 @@ function open(
   { logger = silentLogger, clock = systemClock }: { logger?: Logger; clock?: Clock } = {},
 ) {
   return openSpanSink({
-    endpoint,
+    endpoint: `${endpoint}/v1/traces`,
     headers: { "x-key": "value" },
     ca: null,
-    service: { name: "runner", version: "1.2.3", instance: "pod-0" },
+    resource: {
+      "service.name": "runner",
+      "service.version": "1.2.3",
+      "service.instance.id": "pod-0",
+    },
+    version: "1.2.3",
     delayMs: 5,
   }, { clock, logger });
 }
@@ -87,9 +92,24 @@ Deno.test("record() says once, and again at the end, how many spans a receiver h
   }
   assert.deepEqual(said.map(({ dropped }) => dropped), [1, 3]);
   assert.equal(said[0]?.["msg"], "spans are not delivered");
-  assert.equal(said[0]?.["endpoint"], receiver.url);
+  assert.equal(said[0]?.["endpoint"], `${receiver.url}/v1/traces`);
   assert.match(String(said[0]?.["error"]), /the receiver answered 400 Bad Request/);
   assert.doesNotMatch(JSON.stringify(said), /"value"/);
+});
+
+Deno.test("record() does nothing that only the environment says", async () => {
+  const name = "OTEL_EXPORTER_OTLP_COMPRESSION";
+  const before = Deno.env.get(name);
+  Deno.env.set(name, "gzip");
+  try {
+    await using receiver = receiveTraces();
+    await using sink = open(receiver.url);
+    sink.record(SPAN);
+    await eventually(() => receiver.spans.length > 0, { what: "the span", timeoutMs: 3_000 });
+  } finally {
+    if (before === undefined) Deno.env.delete(name);
+    else Deno.env.set(name, before);
+  }
 });
 
 Deno.test("record() tells of spans that a receiver rejects although it answers 200", async () => {
@@ -114,7 +134,7 @@ Deno.test("record() says once that what answers 200 is no receiver", async () =>
     sink.record(SPAN);
   }
   assert.deepEqual(said.map(({ msg }) => msg), ["receiver of traces is doubtful"]);
-  assert.equal(said[0]?.["endpoint"], receiver.url);
+  assert.equal(said[0]?.["endpoint"], `${receiver.url}/v1/traces`);
 });
 
 Deno.test("a receiver whose answer never ends is cut off, and its spans are counted", async () => {

@@ -132,13 +132,15 @@ export interface Config {
   };
   /** An OTLP receiver of traces; null = traces are not made. */
   readonly traces: {
-    /** Base URL without trailing slash. */
+    /** Whole URL. */
     readonly endpoint: string;
-    /** As given: `name=value`, joined by commas; see `headerList`. */
-    readonly headers: Secret | null;
-    /** Whom to trust beside the system's authorities. */
+    /** As given: `name=value`, joined by commas; see `headerList`. Later ones win. */
+    readonly headers: readonly Secret[];
+    /** Whom to trust in place of the system's authorities. */
     readonly caFile: string | null;
     readonly serviceName: string;
+    /** What else is said of this installation. */
+    readonly attributes: Readonly<Record<string, string>>;
   } | null;
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";

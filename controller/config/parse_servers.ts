@@ -96,6 +96,7 @@ export function readableFile(
     | "NATS_CREDS_FILE"
     | "NATS_CA_FILE"
     | "OTEL_EXPORTER_OTLP_CERTIFICATE"
+    | "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"
     | "POD_TEMPLATE_FILE",
   readFile: (path: string) => string,
 ): string | null {

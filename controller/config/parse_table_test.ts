@@ -1,17 +1,10 @@
-import assert from "node:assert/strict";
-import type { Config } from "./config.ts";
-import { type Env, faults, KEY, ok, UUID } from "../../tests/support/config_env.ts";
+import { type Env, KEY, UUID } from "../../tests/support/config_env.ts";
+import { type ConfigRow, testConfigRows } from "../../tests/support/config_rows.ts";
 
 /** What makes an API server needed, without executors that need one. */
 const ELECTED: Env = { LEADER_ELECTION: "kubernetes", HOSTNAME: "c-0" };
 
-/** Variable, refused values, accepted values with what becomes of them. */
-const TABLE: readonly {
-  readonly name: string;
-  readonly env?: Env;
-  readonly refused: readonly string[];
-  readonly accepted: readonly (readonly [string, (config: Config) => unknown, unknown])[];
-}[] = [
+const TABLE: readonly ConfigRow[] = [
   {
     name: "COMPONENTS",
     refused: ["pod-worker", "vm-worker,pod-worker", "scheduler,worker", ",", "Scheduler"],
@@ -123,37 +116,6 @@ const TABLE: readonly {
     name: "NATS_CA_FILE",
     refused: ["/absent"],
     accepted: [["/file", (c) => c.nats.caFile, "/file"]],
-  },
-  {
-    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
-    refused: ["collector:4318", "grpc://collector:4317", "http://user:pw@c:4318", "http://c/?a=b"],
-    accepted: [[
-      "https://collector.example.org:4318/otlp/",
-      (c) => c.traces?.endpoint,
-      "https://collector.example.org:4318/otlp",
-    ]],
-  },
-  {
-    name: "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    refused: ["/absent"],
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318" },
-    accepted: [["/file", (c) => c.traces?.caFile, "/file"]],
-  },
-  {
-    name: "OTEL_EXPORTER_OTLP_HEADERS",
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318" },
-    refused: ["token", "a b=c", "a=", "a=%zz", "a=b%0Ac", "a=b,,c=d"],
-    accepted: [[
-      "api-key=abc%3D%3D",
-      (c) => c.traces?.headers?.reveal(),
-      "api-key=abc%3D%3D",
-    ]],
-  },
-  {
-    name: "OTEL_SERVICE_NAME",
-    refused: ["a\u0007b", "x".repeat(256)],
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318" },
-    accepted: [["ci runner", (c) => c.traces?.serviceName, "ci runner"]],
   },
   {
     name: "NATS_STREAM",
@@ -455,20 +417,4 @@ const TABLE: readonly {
   { name: "LOG_FORMAT", refused: ["text"], accepted: [["pretty", (c) => c.log.format, "pretty"]] },
 ];
 
-const FILES = { "/file": "content" };
-
-for (const { name, env = {}, refused, accepted } of TABLE) {
-  const under = Object.entries(env).map(([key, value]) => `${key}=${value}`).join(" ");
-  Deno.test(`parseConfig() checks ${name}${under === "" ? "" : ` when ${under}`}`, () => {
-    for (const value of refused) {
-      const found = faults({ ...env, [name]: value }, FILES);
-      assert.ok(
-        found.some((fault) => fault.variable === name),
-        `${name}=${JSON.stringify(value)} was taken; faults: ${JSON.stringify(found)}`,
-      );
-    }
-    for (const [value, read, expected] of accepted) {
-      assert.deepEqual(read(ok({ ...env, [name]: value }, FILES)), expected, value);
-    }
-  });
-}
+testConfigRows(TABLE, { "/file": "content" });

@@ -1,11 +1,14 @@
 import { KNOWN_NAMES } from "./variables.ts";
 
 const PREFIXES =
-  /^(GITEA|NATS|RUNNER_FACADE|POD|VM|SPIRE|SPIFFE|OPENSANDBOX|ADMIN|OIDC|CAPABILITY|EXECUTOR)_/;
+  /^(GITEA|NATS|RUNNER_FACADE|POD|VM|SPIRE|SPIFFE|OPENSANDBOX|ADMIN|OIDC|CAPABILITY|EXECUTOR|OTEL)_/;
 
-/** Set by Kubernetes for every Service of the namespace, and by common Pod templates. */
+/**
+ * Set by Kubernetes for every Service of the namespace, and by common Pod templates; `OTEL_DENO*` are the
+ * platform's own.
+ */
 const NOT_OURS =
-  /_SERVICE_(HOST|PORT)(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_|$)|$)|^POD_(NAME|IP|IPS|UID)$/;
+  /_SERVICE_(HOST|PORT)(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_|$)|$)|^POD_(NAME|IP|IPS|UID)$|^OTEL_DENO/;
 
 /**
  * Variables that look like ours but are none, with the closest name: usually a typing error that

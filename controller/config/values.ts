@@ -137,16 +137,28 @@ export function hostOf(url: string): string {
  * percent-encoded. Undefined when a part is none, or decodes to what no header may carry.
  */
 export function headerList(text: string): Readonly<Record<string, string>> | undefined {
-  const headers: Record<string, string> = {};
-  for (const part of text.split(",")) {
+  const pairs = keyValues(text, /^[\x20-\x7e]+$/);
+  if (pairs === undefined) return undefined;
+  return Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** Resource attributes, written as headers are; values may be of any printable characters. */
+export function attributeList(text: string): Readonly<Record<string, string>> | undefined {
+  const pairs = keyValues(text, /^[^\p{C}]{1,255}$/u);
+  return pairs === undefined || pairs.length > 64 ? undefined : Object.fromEntries(pairs);
+}
+
+function keyValues(
+  text: string,
+  allowed: RegExp,
+): readonly (readonly [string, string])[] | undefined {
+  const pairs = text.split(",").flatMap((part) => {
     const [, name, encoded] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*(.*?)\s*$/.exec(part) ?? [];
     const value = encoded === undefined ? undefined : percentDecoded(encoded);
-    if (name === undefined || value === undefined || !/^[\x20-\x7e]+$/.test(value)) {
-      return undefined;
-    }
-    headers[name.toLowerCase()] = value;
-  }
-  return headers;
+    const good = name !== undefined && value !== undefined && allowed.test(value);
+    return good ? [[name, value] as const] : [];
+  });
+  return pairs.length === text.split(",").length ? pairs : undefined;
 }
 
 function percentDecoded(text: string): string | undefined {
