@@ -71,11 +71,12 @@ export async function startActing(
     publish: (message, call) => connections.queue.publish(message, call),
   });
   const { trustDomain, capabilityKeys } = parts;
-  const events = setup.use(
-    createEventLog(own.nats, { clock, logger, guard: () => maySend(leading) }),
-  );
   const sink = await openTraces(config, around);
-  if (sink !== undefined) setup.use(sink);
+  const events = createEventLog(own.nats, { clock, logger, guard: () => maySend(leading) });
+  // At the end each may wait seconds for its server: neither for the other's.
+  setup.defer(async () => {
+    await Promise.all([sink?.[Symbol.asyncDispose](), events[Symbol.asyncDispose]()]);
+  });
   const traces = sink && createTraces({
     registration: parts.gitea.uuid,
     sink,

@@ -168,6 +168,36 @@ Deno.test("main ends its executors on Ctrl-C and tells the forge that their jobs
   assert.equal(await resultAtForge(place, "slow"), "cancelled", String(forge["url"]));
 });
 
+Deno.test("main ends within 12 s of SIGTERM though forge, NATS and receiver of traces all hang", async () => {
+  await using receiver = receiveTraces();
+  const release = receiver.hold();
+  await using place = await createControllerPlace();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+  await using controller = await startController({ ...place, env });
+  const names = ["nats-server is up", "sample forge is up"];
+  const servers = await Promise.all(names.map((msg) => controller.logged(msg)));
+  await slowJob(controller);
+  // By now some jobs have ended, whose traces the receiver keeps waiting.
+  await controller.logged("assignment transition", { event: "cleaned" });
+  for (const { pid } of servers) Deno.kill(Number(pid), "SIGSTOP");
+  try {
+    assert.equal(await controller.end("SIGTERM"), 0, await controller.text());
+    await controller.logged("spans are not delivered");
+  } finally {
+    for (const { pid } of servers) endServer(Number(pid));
+    release();
+  }
+});
+
+/** Ends a server that was stopped, if it is still there. */
+function endServer(pid: number): void {
+  try {
+    Deno.kill(pid, "SIGKILL");
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound) && !(error instanceof TypeError)) throw error;
+  }
+}
+
 /** What the forge has stored of a job. */
 async function resultAtForge(place: ControllerPlace, job: string): Promise<unknown> {
   const folder = `${place.stateDir}/forge`;
