@@ -101,8 +101,15 @@ async function checkUpdates(stage: Stage): Promise<void> {
   const { report, cluster: { kubelet, peers: { kube } } } = stage;
   const patch = (name: string, change: object, ...more: string[]) =>
     kube.kubectl([
-      ...["patch", "pod", name, "-n", NAMESPACE.executors, "--type=strategic"],
-      ...["-p", JSON.stringify(change), ...more],
+      "patch",
+      "pod",
+      name,
+      "-n",
+      NAMESPACE.executors,
+      "--type=strategic",
+      "-p",
+      JSON.stringify(change),
+      ...more,
     ]);
   await report.check("executors keep their images", async () => {
     const why = /executors keep the images that the controller gave them/;
@@ -181,8 +188,13 @@ async function checkUpdates(stage: Stage): Promise<void> {
     const scheduler = ["--as=system:kube-scheduler"];
     await bind({ annotations: { team: "one" } }, ...scheduler);
     await kube.kubectl([
-      ...["delete", "pod", "prepared", "-n", NAMESPACE.executors],
-      ...["--grace-period=0", "--force"],
+      "delete",
+      "pod",
+      "prepared",
+      "-n",
+      NAMESPACE.executors,
+      "--grace-period=0",
+      "--force",
     ]);
     kubelet.holdBy(() => undefined);
     return "1 refused, the scheduler's let through";

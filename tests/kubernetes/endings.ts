@@ -247,7 +247,11 @@ export async function checkSidecar(stage: Stage): Promise<void> {
     },
   };
   await kube.kubectl([
-    ...["create", "configmap", "template", "-n", NAMESPACE.controller],
+    "create",
+    "configmap",
+    "template",
+    "-n",
+    NAMESPACE.controller,
     `--from-literal=pod.yaml=${JSON.stringify(template)}`,
   ]);
   await using session = await startSession(stage, {

@@ -55,7 +55,11 @@ export async function startFaultProxy(
     }
     headers.delete("content-length");
     const reply = await fetch(upstream.url + path, {
-      ...{ method, headers, client, signal: gone.signal, redirect: "manual" },
+      method,
+      headers,
+      client,
+      signal: gone.signal,
+      redirect: "manual",
       ...body.length === 0 ? {} : { body },
     });
     if (treatment !== undefined) {

@@ -258,7 +258,11 @@ async function contender({ report, cluster }: Stage, troupe: Troupe): Promise<vo
 async function deletions({ report, cluster }: Stage, troupe: Troupe): Promise<void> {
   const remove = () =>
     cluster.peers.kube.kubectl([
-      ...["delete", "lease", LEASE.name, "-n", NAMESPACE.executors],
+      "delete",
+      "lease",
+      LEASE.name,
+      "-n",
+      NAMESPACE.executors,
       // Administrators may not.
       "--as=system:serviceaccount:kube-system:namespace-controller",
     ]);

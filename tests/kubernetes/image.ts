@@ -94,7 +94,16 @@ done
 `;
   const denoDir = config.environment["DENO_DIR"] ?? "";
   await run("unshare", [
-    ...["--mount", "--propagation", "private", "bash", "-c", script, "fill"],
-    ...[layer, cache, denoDir, ...config.entrypoint],
+    "--mount",
+    "--propagation",
+    "private",
+    "bash",
+    "-c",
+    script,
+    "fill",
+    layer,
+    cache,
+    denoDir,
+    ...config.entrypoint,
   ]);
 }

@@ -137,7 +137,9 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
         at(object, "spec", "securityContext", "runAsGroup") ?? image.config.user.split(":")[1],
     );
     const environment = await environmentOf(object, one.spec, {
-      ...{ access, client, image },
+      access,
+      client,
+      image,
       podIp: entry.ip,
     });
     const command = listAt(one.spec, "command").map(String);

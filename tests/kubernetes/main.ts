@@ -101,7 +101,13 @@ export async function main(
     await makeSecret(cluster, gitea, installation);
     print(`the cluster is up after ${((performance.now() - started) / 1000).toFixed(1)} s`);
     const stage: Stage = {
-      ...{ cluster, installation, audit, report, gitea, repository, chaos },
+      cluster,
+      installation,
+      audit,
+      report,
+      gitea,
+      repository,
+      chaos,
       replicas: createReplicas(cluster, installation),
       signal,
     };

@@ -138,7 +138,10 @@ export async function checkMutations({ report }: Pick<Stage, "report">): Promise
   }));
   await report.check("the tests of the engine pass with Pods as executors", async () => {
     const { stdout } = await run(Deno.execPath(), [
-      ...["test", "-A", "--no-check", ...await engineTests()],
+      "test",
+      "-A",
+      "--no-check",
+      ...await engineTests(),
     ], { env: { NO_COLOR: "1", ...ON_CLUSTER } });
     const [, passed = "0"] = /(\d+) passed \| 0 failed/.exec(stdout) ?? [];
     assert.ok(Number(passed) >= LEAST_TESTS, stdout);

@@ -34,9 +34,18 @@ export async function fetchSvid(
 ): Promise<string> {
   const { pod, folder } = place;
   const fetching = [
-    ...["setpriv", `--reuid=${USER}`, `--regid=${USER}`, "--clear-groups"],
-    ...[`${peers.bin}/spire-agent`, "api", "fetch", "x509"],
-    ...["-socketPath", peers.spire.agentSocket, "-timeout", "5s"],
+    "setpriv",
+    `--reuid=${USER}`,
+    `--regid=${USER}`,
+    "--clear-groups",
+    `${peers.bin}/spire-agent`,
+    "api",
+    "fetch",
+    "x509",
+    "-socketPath",
+    peers.spire.agentSocket,
+    "-timeout",
+    "5s",
     ...folder === undefined ? [] : ["-write", folder],
   ];
   const inPod = pod === undefined

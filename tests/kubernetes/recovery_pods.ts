@@ -58,7 +58,8 @@ export async function checkRecovery(stage: Stage): Promise<void> {
     servers: [peers.nats.url],
     user: installation.natsUser,
     password: new Secret(NATS_PASSWORD),
-    ...{ credsFile: null, caFile: null },
+    credsFile: null,
+    caFile: null,
   }, deps));
   const records = stack.use(createRecords(connection, deps));
   // Parts that were played before have had leaders of their own.
@@ -125,12 +126,25 @@ export async function checkRecovery(stage: Stage): Promise<void> {
       await backend.bindIdentity(executor, info, call);
       const now = Date.now();
       await records.create(info.taskId, {
-        ...{ backend: "pod", repository, job: JOB, spiffeId: info.identity.spiffeId, fork: false },
-        ...{ runId: null, giteaUrl: null, serverUrl: null, storedAt: now, nonce },
+        backend: "pod",
+        repository,
+        job: JOB,
+        spiffeId: info.identity.spiffeId,
+        fork: false,
+        runId: null,
+        giteaUrl: null,
+        serverUrl: null,
+        storedAt: now,
+        nonce,
         uid: executor.uid,
         claimedBy: { executor: name, gate: "0".repeat(32), at: now },
-        ...{ logOffset: 0, steps: [], failures: 0, parkedUntil: null, released: null },
-        ...{ terminal: null, epoch },
+        logOffset: 0,
+        steps: [],
+        failures: 0,
+        parkedUntil: null,
+        released: null,
+        terminal: null,
+        epoch,
       }, call);
     });
   });
@@ -165,8 +179,15 @@ function assignments(repository: string, trustDomain: string): AssignmentInfo[] 
     const taskId = parseTaskId(BigInt(FIRST_TASK + index));
     if (taskId === undefined) throw new RangeError("Make task id");
     return {
-      ...{ id: assignmentIdOf(taskId), taskId, backend: "pod", identity: derived.identity },
-      ...{ repository, job: JOB, runId: null, giteaUrl: null, serverUrl: null },
+      id: assignmentIdOf(taskId),
+      taskId,
+      backend: "pod",
+      identity: derived.identity,
+      repository,
+      job: JOB,
+      runId: null,
+      giteaUrl: null,
+      serverUrl: null,
     };
   });
 }

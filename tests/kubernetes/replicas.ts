@@ -58,7 +58,12 @@ export async function makeSecret(
     env: { REGISTRATION_TOKEN: await gitea.registrationToken() },
   });
   await peers.kube.kubectl([
-    ...["create", "secret", "generic", "controller", "-n", namespace],
+    "create",
+    "secret",
+    "generic",
+    "controller",
+    "-n",
+    namespace,
     `--from-file=${out}/GITEA_RUNNER_UUID`,
     `--from-file=${out}/GITEA_RUNNER_TOKEN`,
     `--from-literal=CAPABILITY_KEY=${crypto.randomUUID()}${crypto.randomUUID()}`,

@@ -60,8 +60,13 @@ export async function checkRights(stage: Stage): Promise<void> {
         await kube.kubectl(["kustomize", MANIFESTS]),
       );
       const named = await kube.kubectl([
-        ...["get", "deployment", "controller", "-n", NAMESPACE.controller],
-        ...["-o", "jsonpath={.spec.template.spec.containers[0].envFrom[0].configMapRef.name}"],
+        "get",
+        "deployment",
+        "controller",
+        "-n",
+        NAMESPACE.controller,
+        "-o",
+        "jsonpath={.spec.template.spec.containers[0].envFrom[0].configMapRef.name}",
       ]);
       assert.match(named, /^controller-[a-z0-9]{10}$/);
       assert.match(String(shipped?.[1]), /^controller-[a-z0-9]{10}$/);

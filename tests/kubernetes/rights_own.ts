@@ -18,9 +18,14 @@ const ENTRY = "ci-0123456789-424242";
 export async function checkOwnRights(stage: Stage): Promise<void> {
   const { kube } = stage.cluster.peers;
   await kube.kubectl([
-    ...["create", "rolebinding", "mallory", "-n", NAMESPACE.executors],
+    "create",
+    "rolebinding",
+    "mallory",
+    "-n",
+    NAMESPACE.executors,
     // What `edit` is made of: nothing adds it up here.
-    ...["--clusterrole=system:aggregate-to-edit", "--user=mallory"],
+    "--clusterrole=system:aggregate-to-edit",
+    "--user=mallory",
   ]);
   try {
     await checkLease(stage);
@@ -64,7 +69,8 @@ async function checkLease({ report, cluster: { peers: { kube } } }: Stage): Prom
     await create("others", MALLORY);
     await kube.kubectl(["delete", "lease", "others", "-n", NAMESPACE.executors, ...MALLORY]);
     await kube.kubectl([
-      ...["delete", ...there],
+      "delete",
+      ...there,
       "--as=system:serviceaccount:kube-system:namespace-controller",
     ]);
     return "10 refused; the controller's own writes and the namespace's end let through";
@@ -120,7 +126,13 @@ async function checkOwnPods({ report, cluster: { peers: { kube } } }: Stage): Pr
   const at = ["-n", NAMESPACE.controller];
   const patch = (change: object) =>
     kube.kubectl([
-      ...["patch", "pod", name, ...at, "--type=strategic", "-p", JSON.stringify(change)],
+      "patch",
+      "pod",
+      name,
+      ...at,
+      "--type=strategic",
+      "-p",
+      JSON.stringify(change),
       ...BY_POLICY_ALONE,
     ]);
   await report.check(

@@ -124,7 +124,11 @@ export async function layContender({ kube, folder }: Peers): Promise<string> {
   const verbs = "--verb=get,create,update";
   await kube.kubectl(["create", "role", name, verbs, "--resource=leases", ...role]);
   await kube.kubectl([
-    ...["create", "rolebinding", name, `--role=${name}`, ...role],
+    "create",
+    "rolebinding",
+    name,
+    `--role=${name}`,
+    ...role,
     `--serviceaccount=${who.namespace}:${name}`,
   ]);
   return await kube.kubeconfig(`${folder}/${name}.kubeconfig`, who);

@@ -32,12 +32,21 @@ const long = (name: string) =>
 
 /** Jobs that start badly, and jobs that end badly: their keys say how. */
 export const BEFORE_CLAIM = [
-  ...["before-image-pull", "before-unschedulable", "before-eviction", "before-shutdown"],
-  ...["before-oom", "before-node-gone", "before-deleted"],
+  "before-image-pull",
+  "before-unschedulable",
+  "before-eviction",
+  "before-shutdown",
+  "before-oom",
+  "before-node-gone",
+  "before-deleted",
 ] as const;
 /** The same for what happens when its job runs. */
 export const AFTER_CLAIM = [
-  ...["after-eviction", "after-shutdown", "after-oom", "after-node-gone", "after-deleted"],
+  "after-eviction",
+  "after-shutdown",
+  "after-oom",
+  "after-node-gone",
+  "after-deleted",
 ] as const;
 
 /** Jobs of `many.yaml`. */

@@ -57,13 +57,20 @@ plugins {
   );
   await Deno.writeTextFile(`${home}/bundle.pem`, await spire.server(["bundle", "show"]));
   const said = await spire.server([
-    ...["token", "generate", "-spiffeID", spiffeId],
-    ...["-ttl", "600"],
+    "token",
+    "generate",
+    "-spiffeID",
+    spiffeId,
+    "-ttl",
+    "600",
   ]);
   const token = /Token:\s*(\S+)/.exec(said)?.[1] ?? assert.fail(`no token: ${said}`);
   const agent = await startProcess(`${peers.bin}/spire-agent`, [
-    ...["run", "-config", `${home}/agent.conf`],
-    ...["-joinToken", token],
+    "run",
+    "-config",
+    `${home}/agent.conf`,
+    "-joinToken",
+    token,
   ], { logFile: `${peers.folder}/logs/guest-agent.log`, signal });
   await eventually(async () => {
     await run(`${peers.bin}/spire-agent`, ["healthcheck", "-socketPath", socket], { signal });

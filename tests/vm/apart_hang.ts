@@ -122,7 +122,13 @@ export async function playHang(
   const after = await jobs(WITHOUT / 2);
   backMs.sort((a, b) => a - b);
   return {
-    ...{ without: [...before, ...after], within, looks, backMs, ranMs, toldToRunMs, goneMs },
+    without: [...before, ...after],
+    within,
+    looks,
+    backMs,
+    ranMs,
+    toldToRunMs,
+    goneMs,
   };
 }
 

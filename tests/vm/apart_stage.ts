@@ -77,7 +77,14 @@ export async function startApart({ report, signal }: Alone): Promise<Apart> {
   const image = cluster.images.get(EXECUTOR_IMAGE) ?? assert.fail("no image of the executor");
   const { workloadApi } = cluster;
   const stage: Stage = {
-    ...{ peers, gitea, repository, base, image, workloadApi, report, signal },
+    peers,
+    gitea,
+    repository,
+    base,
+    image,
+    workloadApi,
+    report,
+    signal,
     // What it is made of is on the stack.
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
@@ -136,7 +143,12 @@ export async function startApart({ report, signal }: Alone): Promise<Apart> {
         },
       },
     },
-    ...{ controller, platform, gitea, repository, report, signal },
+    controller,
+    platform,
+    gitea,
+    repository,
+    report,
+    signal,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -48,31 +48,39 @@ export const BEFORE: Readonly<
   "before-exit-code": {
     role: { kind: "run", command: ["/bin/sh", "-c", "exit 3"], tells: true },
     from: ({ endedAt }) => endedAt,
-    ...{ code: "executor_failed", text: /TASK_FAILED/ },
-    ...{ fromMs: 2_000, toMs: ANOTHER_MS },
+    code: "executor_failed",
+    text: /TASK_FAILED/,
+    fromMs: 2_000,
+    toMs: ANOTHER_MS,
   },
   // The server goes on to call it running.
   "before-exit-zero": {
     role: { kind: "run", command: ["/bin/sh", "-c", "exit 0"], tells: true },
     from: ({ boundAt }) => boundAt,
-    ...{ code: "executor_failed", text: /not asked for its job and has been silent for 3 minutes/ },
+    code: "executor_failed",
+    text: /not asked for its job and has been silent for 3 minutes/,
     // At the time-out itself, if a row is due just then.
     row: /did not ask for its job in time|has been silent for 3 minutes/,
-    ...{ fromMs: CLAIM_TIMEOUT_MS - 5_000, toMs: CLAIM_TIMEOUT_MS + 2_000 + ANOTHER_MS },
+    fromMs: CLAIM_TIMEOUT_MS - 5_000,
+    toMs: CLAIM_TIMEOUT_MS + 2_000 + ANOTHER_MS,
   },
   // That it is gone is noted when its entry is gone, too, which takes part of the pause.
   "before-deleted": {
     role: { kind: "wait" },
     act: deleted,
     from: ({ goneAt }) => goneAt,
-    ...{ code: "executor_failed", text: /the executor vanished before it asked for its job/ },
-    ...{ fromMs: 0, toMs: ANOTHER_MS },
+    code: "executor_failed",
+    text: /the executor vanished before it asked for its job/,
+    fromMs: 0,
+    toMs: ANOTHER_MS,
   },
   "before-expired": {
     role: { kind: "wait" },
     from: ({ goneAt }) => goneAt,
-    ...{ code: "executor_lost", text: EXPIRED },
-    ...{ fromMs: 0, toMs: ANOTHER_MS },
+    code: "executor_lost",
+    text: EXPIRED,
+    fromMs: 0,
+    toMs: ANOTHER_MS,
   },
 };
 
@@ -88,17 +96,22 @@ export const AFTER: Readonly<
   >
 > = {
   "after-killed": {
-    ...{ act: killed, tells: true },
-    ...{ text: /the executor ended without a result: TASK_FAILED/, ...afterSilence(60_000) },
+    act: killed,
+    tells: true,
+    text: /the executor ended without a result: TASK_FAILED/,
+    ...afterSilence(60_000),
   },
   "after-silent": {
-    ...{ act: killed, tells: false },
-    ...{ text: /the executor has been silent for 3 minutes/, ...afterSilence(180_000) },
+    act: killed,
+    tells: false,
+    text: /the executor has been silent for 3 minutes/,
+    ...afterSilence(180_000),
   },
   "after-deleted": {
     act: ({ stage }, guest) => deleted(stage, guest),
     tells: true,
-    ...{ text: /the executor vanished without a result/, ...afterSilence(60_000) },
+    text: /the executor vanished without a result/,
+    ...afterSilence(60_000),
   },
   "after-expired": { tells: true, text: EXPIRED, ...afterSilence(60_000) },
 };

@@ -44,7 +44,10 @@ export async function startJob(
     return job === undefined ? "" : await gitea.log(repository, job.id).catch(() => "");
   };
   return {
-    ...{ run, guests, guest, log },
+    run,
+    guests,
+    guest,
+    log,
     view: async () =>
       await controller.get(`/api/v1/assignments/${await id()}`) as AssignmentDetailView,
     async logged(pattern, timeoutMs) {

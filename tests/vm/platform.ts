@@ -111,12 +111,15 @@ export function startPlatform(
         ...guest.environment,
       },
       workingDirectory: image.config.workingDirectory,
-      ...{ userId: USER, groupId: USER },
+      userId: USER,
+      groupId: USER,
       mounts: [
         { source: agent, target: workloadApi, readOnly: true },
         { source: bootstrap, target: "/opt/opensandbox", readOnly: true },
       ],
-      ...{ readOnlyRoot: false, noNewPrivileges: false, noCapabilities: false },
+      readOnlyRoot: false,
+      noNewPrivileges: false,
+      noCapabilities: false,
       folder: `${folder}/${guest.name}`,
       logFile: guest.logFile,
     });
@@ -128,8 +131,16 @@ export function startPlatform(
       throw new Error(`Bind sandbox "${guest.name}": "${spiffeId}" is no identity of a job`);
     }
     const said = await spire.server([
-      ...["entry", "create", "-parentID", spire.parentId, "-spiffeID", spiffeId],
-      ...["-selector", `unix:uid:${USER}`, "-x509SVIDTTL", "300"],
+      "entry",
+      "create",
+      "-parentID",
+      spire.parentId,
+      "-spiffeID",
+      spiffeId,
+      "-selector",
+      `unix:uid:${USER}`,
+      "-x509SVIDTTL",
+      "300",
     ]);
     guest.entry = /Entry ID\s*:\s*(\S+)/.exec(said)?.[1] ?? null;
     guest.spiffeId = spiffeId;
@@ -167,13 +178,21 @@ export function startPlatform(
     if (guest === undefined) {
       const job = jobIn(object.labels);
       guest = {
-        ...{ name, job, command: object.command, environment: object.environment },
+        name,
+        job,
+        command: object.command,
+        environment: object.environment,
         nth: 1 + [...known.values()].filter((other) => other.job === job).length,
         logFile: `${peers.folder}/logs/guest-${name}.log`,
         seenAt: performance.now(),
-        ...{ startedAt: null, boundAt: null, spiffeId: null },
-        ...{ exitCode: null, endedAt: null, goneAt: null },
-        ...{ container: null, entry: null },
+        startedAt: null,
+        boundAt: null,
+        spiffeId: null,
+        exitCode: null,
+        endedAt: null,
+        goneAt: null,
+        container: null,
+        entry: null,
       };
       known.set(name, guest);
       if (onGuest !== undefined) tasks.add(onGuest(guest));

@@ -61,7 +61,10 @@ export async function checkRecovery(stage: Stage): Promise<void> {
   const api = stack.use(createLifecycle({ url, apiKey: new Secret(apiKey), clock: systemClock }));
   const connection = stack.use(connectNats({
     servers: [peers.nats.url],
-    ...{ user: null, password: null, credsFile: null, caFile: null },
+    user: null,
+    password: null,
+    credsFile: null,
+    caFile: null,
   }, deps));
   const records = stack.use(createRecords(connection, deps));
   stack.defer(async () => {
@@ -116,8 +119,10 @@ export async function checkRecovery(stage: Stage): Promise<void> {
     };
     const shown = SPOILT.map((flaw) => [flaw, of(flaw).ownership, of(flaw).why] as const);
     assert.deepEqual(shown.map(([, ownership]) => ownership), [
-      ...["unknown", "unknown"],
-      ...["foreign", "foreign"],
+      "unknown",
+      "unknown",
+      "foreign",
+      "foreign",
     ], JSON.stringify(shown));
     assert.equal(of("missing chunk").why, "sandbox annotation metadata chunks are incomplete");
     const backend = await controller.get("/api/v1/backends/vm") as BackendView;
@@ -215,8 +220,15 @@ function assignment(
   const taskId = parseTaskId(BigInt(task));
   if (derived.kind === "permanent" || taskId === undefined) throw new RangeError("Make a task");
   return {
-    ...{ id: assignmentIdOf(taskId), taskId, backend: "vm", identity: derived.identity },
-    ...{ repository, job: JOB, runId: null, giteaUrl: null, serverUrl: null },
+    id: assignmentIdOf(taskId),
+    taskId,
+    backend: "vm",
+    identity: derived.identity,
+    repository,
+    job: JOB,
+    runId: null,
+    giteaUrl: null,
+    serverUrl: null,
   };
 }
 
@@ -230,16 +242,28 @@ function recordOf(
 ) {
   const now = Date.now();
   return {
-    ...{ backend: "vm" as const, repository, job: JOB, spiffeId: info.identity.spiffeId },
-    ...{ fork: false, runId: null, giteaUrl: null, serverUrl: null, storedAt: now },
+    backend: "vm" as const,
+    repository,
+    job: JOB,
+    spiffeId: info.identity.spiffeId,
+    fork: false,
+    runId: null,
+    giteaUrl: null,
+    serverUrl: null,
+    storedAt: now,
     nonce: nonceOf(info),
     // The signature is what proves one whose create had no answer.
     ...flaw === "unsigned" ? { uid: null, claimedBy: null } : {
       uid,
       claimedBy: { executor: name, gate: "0".repeat(32), at: now },
     },
-    ...{ logOffset: 0, steps: [], failures: 0, parkedUntil: null, released: null },
-    ...{ terminal: null, epoch },
+    logOffset: 0,
+    steps: [],
+    failures: 0,
+    parkedUntil: null,
+    released: null,
+    terminal: null,
+    epoch,
   };
 }
 

@@ -66,7 +66,14 @@ export async function startStage(
   await Deno.link(peers.spire.agentSocket, `${workloadApi}/spire-agent.sock`);
   const owned = stack.move();
   return {
-    ...{ peers, gitea, repository, base, image, workloadApi, report, signal },
+    peers,
+    gitea,
+    repository,
+    base,
+    image,
+    workloadApi,
+    report,
+    signal,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

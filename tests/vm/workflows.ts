@@ -3,11 +3,17 @@ import type { RepositoryFile } from "../support/gitea_api.ts";
 
 /** Jobs whose first sandbox ends before it has claimed: their keys say how. */
 export const BEFORE_CLAIM = [
-  ...["before-exit-code", "before-exit-zero", "before-deleted", "before-expired"],
+  "before-exit-code",
+  "before-exit-zero",
+  "before-deleted",
+  "before-expired",
 ] as const;
 /** The same for what happens when the job runs. */
 export const AFTER_CLAIM = [
-  ...["after-killed", "after-silent", "after-deleted", "after-expired"],
+  "after-killed",
+  "after-silent",
+  "after-deleted",
+  "after-expired",
 ] as const;
 
 const FOLDER = ".gitea/workflows";
