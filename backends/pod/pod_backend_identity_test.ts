@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { ClusterError } from "./cluster.ts";
-import {
-  call,
-  INSTANCE,
-  PREFIX,
-  rejectsWith,
-  setupPodBackend,
-  SPEC,
-} from "../../tests/support/pod_backend_setup.ts";
+import { call } from "../../tests/support/calls.ts";
+import { INSTANCE, PREFIX, setupPodBackend, SPEC } from "../../tests/support/pod_backend_setup.ts";
+import { rejectsWith } from "../../tests/support/rejections.ts";
 
 Deno.test("bindIdentity() makes one entry, labelled as our instance's", async () => {
   const { cluster, bound, entry } = setupPodBackend();

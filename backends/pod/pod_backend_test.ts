@@ -5,14 +5,9 @@ import { specOf } from "../../tests/contract/backend_suite.ts";
 import { eventually } from "../../tests/support/eventually.ts";
 import { ClusterError } from "./cluster.ts";
 import { podOf } from "./pod.ts";
-import {
-  call,
-  INSTANCE,
-  PREFIX,
-  rejectsWith,
-  setupPodBackend,
-  SPEC,
-} from "../../tests/support/pod_backend_setup.ts";
+import { call } from "../../tests/support/calls.ts";
+import { INSTANCE, PREFIX, setupPodBackend, SPEC } from "../../tests/support/pod_backend_setup.ts";
+import { rejectsWith } from "../../tests/support/rejections.ts";
 
 Deno.test("list() deletes our entries whose Pods are gone, and nobody else's", async () => {
   const { cluster, backend, bound, messages } = setupPodBackend();

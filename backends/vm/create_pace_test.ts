@@ -2,22 +2,17 @@ import assert from "node:assert/strict";
 import { BackendError } from "../../controller/backend.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { call } from "../../tests/support/calls.ts";
+import { refusal } from "../../tests/support/rejections.ts";
 import { createPace } from "./create_pace.ts";
 import { SandboxError } from "./sandboxes.ts";
 
-const call = { signal: new AbortController().signal };
 const FULL = new SandboxError("pool_full", "no available pod", { retryAfterMs: 30_000 });
 const AWAY = new SandboxError("unreachable", "connection refused");
 
 function setup() {
   const clock = createFakeClock();
   return { clock, pace: createPace({ pool: "ci-vm", clock, logger: silentLogger }) };
-}
-
-async function refusal(attempt: Promise<unknown>): Promise<BackendError> {
-  const error = await attempt.then(() => undefined, (error: unknown) => error);
-  assert.ok(error instanceof BackendError, String(error));
-  return error;
 }
 
 Deno.test("take() lets two a second pass, however many come", async () => {

@@ -1,28 +1,19 @@
 import assert from "node:assert/strict";
-import { BackendError, type ExecutorSpec } from "../../controller/backend.ts";
-import { withSignature } from "../../controller/model/metadata.ts";
+import type { ExecutorSpec } from "../../controller/backend.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
-import { specOf } from "../../tests/contract/backend_suite.ts";
+import { call } from "../../tests/support/calls.ts";
 import { eventually } from "../../tests/support/eventually.ts";
-import { VM_PREFIX, vmBackend } from "../../tests/support/vm_backend_setup.ts";
-import { encodeAnnotations } from "./annotations.ts";
+import { refusal } from "../../tests/support/rejections.ts";
+import { sandboxMetadata, signedSpec, vmBackend } from "../../tests/support/vm_backend_setup.ts";
 import { type Sandbox, SandboxError, type Sandboxes } from "./sandboxes.ts";
 
-const call = { signal: new AbortController().signal };
-
-function signed(task: string): ExecutorSpec {
-  const spec = specOf(task, "vm");
-  const metadata = withSignature(spec.metadata, { prefix: VM_PREFIX, signature: "5".repeat(64) });
-  return { ...spec, metadata };
-}
-
-function sandboxOf({ metadata }: ExecutorSpec, id: string): Sandbox {
+function sandboxOf(spec: ExecutorSpec, id: string): Sandbox {
   return {
     id,
     state: "Pending",
     reason: "BATCHSANDBOX_PENDING",
     message: "",
-    metadata: { ...metadata.labels, ...encodeAnnotations(metadata.annotations, VM_PREFIX) },
+    metadata: sandboxMetadata(spec),
     createdAt: 1,
     expiresAt: null,
   };
@@ -62,16 +53,10 @@ async function leave(world: ReturnType<typeof setup>, spec: ExecutorSpec): Promi
   await assert.rejects(making, reason);
 }
 
-async function refusal(attempt: Promise<unknown>): Promise<BackendError> {
-  const error = await attempt.then(() => undefined, (error: unknown) => error);
-  assert.ok(error instanceof BackendError, String(error));
-  return error;
-}
-
 Deno.test("find() waits ten seconds for a create that its caller has left, and does not say none", async () => {
   const world = setup();
-  await leave(world, signed("1"));
-  const finding = refusal(world.backend.find(signed("1").name, call));
+  await leave(world, signedSpec("1"));
+  const finding = refusal(world.backend.find(signedSpec("1").name, call));
   for (let second = 0; second < 10; second++) await world.clock.advance(1_000);
   const error = await finding;
   assert.equal(error.code, "unavailable");
@@ -81,10 +66,10 @@ Deno.test("find() waits ten seconds for a create that its caller has left, and d
 
 Deno.test("find() shows what a create makes as soon as it is listed", async () => {
   const world = setup();
-  await leave(world, signed("1"));
-  const finding = world.backend.find(signed("1").name, call);
+  await leave(world, signedSpec("1"));
+  const finding = world.backend.find(signedSpec("1").name, call);
   await world.clock.advance(500);
-  world.there.set("a", sandboxOf(signed("1"), "a"));
+  world.there.set("a", sandboxOf(signedSpec("1"), "a"));
   await world.clock.advance(500);
   assert.equal((await finding)?.uid, "a");
   world.creates[0]?.reject(new SandboxError("start_timeout", "late"));
@@ -93,7 +78,7 @@ Deno.test("find() shows what a create makes as soon as it is listed", async () =
 Deno.test("one that is deleted while it is made keeps nobody waiting, and its pool does not rest", async () => {
   const world = setup();
   const { backend, there, creates } = world;
-  const spec = signed("1");
+  const spec = signedSpec("1");
   await leave(world, spec);
   there.set("a", sandboxOf(spec, "a"));
   const found = await backend.find(spec.name, call);
@@ -103,8 +88,8 @@ Deno.test("one that is deleted while it is made keeps nobody waiting, and its po
   // The server has looked for it until its own time limit.
   creates[0]?.reject(new SandboxError("start_timeout", "POD_READY_TIMEOUT"));
   await world.clock.advance(1_000);
-  const other = backend.create(signed("2"), call);
+  const other = backend.create(signedSpec("2"), call);
   await eventually(() => creates.length === 2, { what: "another request" });
-  creates[1]?.resolve({ ...sandboxOf(signed("2"), "b"), state: "Running" });
+  creates[1]?.resolve({ ...sandboxOf(signedSpec("2"), "b"), state: "Running" });
   assert.equal((await other).uid, "b");
 });

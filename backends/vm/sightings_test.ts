@@ -1,44 +1,17 @@
 import assert from "node:assert/strict";
-import { BackendError, type ExecutorSpec } from "../../controller/backend.ts";
-import { withSignature } from "../../controller/model/metadata.ts";
-import { specOf } from "../../tests/contract/backend_suite.ts";
 import { type FakeSandbox, startFakeOpenSandbox } from "../../tests/fakes/opensandbox.ts";
+import { call } from "../../tests/support/calls.ts";
 import { eventually } from "../../tests/support/eventually.ts";
-import { openLifecycle, VM_PREFIX, vmBackend } from "../../tests/support/vm_backend_setup.ts";
-import { encodeAnnotations } from "./annotations.ts";
+import { openLifecycle } from "../../tests/support/lifecycle_setup.ts";
+import { rejectsWith } from "../../tests/support/rejections.ts";
+import {
+  sandboxMetadata,
+  setupVmBackend,
+  signedSpec,
+  VM_PREFIX,
+  vmBackend,
+} from "../../tests/support/vm_backend_setup.ts";
 import type { Sandboxes } from "./sandboxes.ts";
-
-const call = { signal: new AbortController().signal };
-
-function signed(task: string, signature = "5".repeat(64)): ExecutorSpec {
-  const spec = specOf(task, "vm");
-  const metadata = withSignature(spec.metadata, { prefix: VM_PREFIX, signature });
-  return { ...spec, metadata };
-}
-
-function metadataOf({ metadata }: ExecutorSpec): Record<string, string> {
-  return { ...metadata.labels, ...encodeAnnotations(metadata.annotations, VM_PREFIX) };
-}
-
-function setup(
-  settings: Parameters<typeof vmBackend>[1] = {},
-  over: (api: Sandboxes) => Partial<Sandboxes> = () => ({}),
-) {
-  const server = startFakeOpenSandbox();
-  const stack = new DisposableStack();
-  const real = openLifecycle(server, stack);
-  const api = { ...real, ...over(real) };
-  return {
-    server,
-    backend: vmBackend(api, settings),
-    /** Another process on the same server. */
-    next: (more: Parameters<typeof vmBackend>[1] = {}) => vmBackend(api, { ...settings, ...more }),
-    async [Symbol.asyncDispose]() {
-      stack.dispose();
-      await server[Symbol.asyncDispose]();
-    },
-  };
-}
 
 /** A list from a cache that knows nothing of these. */
 function hide(hidden: ReadonlySet<string>, api: Sandboxes): Partial<Sandboxes> {
@@ -52,12 +25,12 @@ const bindingOf = ({ metadata }: FakeSandbox) => metadata[`${VM_PREFIX}/identity
 
 Deno.test("of duplicates the recorded one is the executor, though nobody is bound and it is the younger", async () => {
   const recorded = { uid: "" };
-  await using world = setup({
+  await using world = setupVmBackend({
     recordedUid: (task) => Promise.resolve(task as string === "1" ? recorded.uid : null),
   });
   const { server } = world;
-  const spec = signed("1");
-  const [older, younger] = [1, 2].map(() => server.plant({ metadata: metadataOf(spec) }));
+  const spec = signedSpec("1");
+  const [older, younger] = [1, 2].map(() => server.plant({ metadata: sandboxMetadata(spec) }));
   recorded.uid = younger?.id ?? "";
   // The process that made it has ended before the binding.
   const backend = world.next();
@@ -72,27 +45,27 @@ Deno.test("of duplicates the recorded one is the executor, though nobody is boun
 
 Deno.test("the record counts more than a mark on the sandbox, which others may set or take off", async () => {
   const recorded = { uid: "" };
-  await using world = setup({ recordedUid: () => Promise.resolve(recorded.uid) });
+  await using world = setupVmBackend({ recordedUid: () => Promise.resolve(recorded.uid) });
   const { server, backend } = world;
-  const bound = { ...metadataOf(signed("1")), [`${VM_PREFIX}/identity`]: "bound" };
+  const bound = { ...sandboxMetadata(signedSpec("1")), [`${VM_PREFIX}/identity`]: "bound" };
   server.plant({ metadata: bound });
-  recorded.uid = server.plant({ metadata: metadataOf(signed("1")) }).id;
-  assert.equal((await backend.find(signed("1").name, call))?.uid, recorded.uid);
+  recorded.uid = server.plant({ metadata: sandboxMetadata(signedSpec("1")) }).id;
+  assert.equal((await backend.find(signedSpec("1").name, call))?.uid, recorded.uid);
 });
 
 Deno.test("records are asked only where several sandboxes are of one name, and of this instance", async () => {
   const asked: string[] = [];
-  await using world = setup({
+  await using world = setupVmBackend({
     recordedUid(task) {
       asked.push(task);
       return Promise.resolve(null);
     },
   });
   const { server, backend } = world;
-  server.plant({ metadata: metadataOf(signed("1")) });
+  server.plant({ metadata: sandboxMetadata(signedSpec("1")) });
   for (const _ of [1, 2]) {
     server.plant({
-      metadata: { ...metadataOf(signed("2")), [`${VM_PREFIX}/instance`]: "ffffffffff" },
+      metadata: { ...sandboxMetadata(signedSpec("2")), [`${VM_PREFIX}/instance`]: "ffffffffff" },
     });
   }
   await backend.list(call);
@@ -101,13 +74,13 @@ Deno.test("records are asked only where several sandboxes are of one name, and o
 
 Deno.test("find() and list() ask for one that a list lacks, and take it for gone only then", async () => {
   const hidden = new Set<string>();
-  await using world = setup({}, (api) => hide(hidden, api));
+  await using world = setupVmBackend({}, (api) => hide(hidden, api));
   const { server, backend } = world;
-  const made = await backend.create(signed("1"), call);
+  const made = await backend.create(signedSpec("1"), call);
   hidden.add(made.uid);
   assert.equal((await backend.find(made.name, call))?.uid, made.uid);
   assert.deepEqual((await backend.list(call)).map(({ uid }) => uid), [made.uid]);
-  await backend.bindIdentity(made, signed("1").assignment, call);
+  await backend.bindIdentity(made, signedSpec("1").assignment, call);
   assert.equal(bindingOf([...server.sandboxes.values()][0] as FakeSandbox), "bound");
   server.sandboxes.delete(made.uid);
   assert.deepEqual(await backend.list(call), []);
@@ -120,25 +93,25 @@ Deno.test("find() and list() ask for one that a list lacks, and take it for gone
 Deno.test("find() takes no duplicate for the executor because a list lacks that", async () => {
   const hidden = new Set<string>();
   const recorded = { uid: "" };
-  await using world = setup(
+  await using world = setupVmBackend(
     { recordedUid: () => Promise.resolve(recorded.uid) },
     (api) => hide(hidden, api),
   );
   const { server, backend } = world;
-  recorded.uid = (await backend.create(signed("1"), call)).uid;
+  recorded.uid = (await backend.create(signedSpec("1"), call)).uid;
   hidden.add(recorded.uid);
-  const other = server.plant({ metadata: metadataOf(signed("1")) });
-  assert.equal((await backend.find(signed("1").name, call))?.uid, recorded.uid);
+  const other = server.plant({ metadata: sandboxMetadata(signedSpec("1")) });
+  assert.equal((await backend.find(signedSpec("1").name, call))?.uid, recorded.uid);
   assert.deepEqual((await backend.list(call)).map(({ uid }) => uid), [recorded.uid]);
   server.sandboxes.delete(recorded.uid);
-  assert.equal((await backend.find(signed("1").name, call))?.uid, other.id);
+  assert.equal((await backend.find(signedSpec("1").name, call))?.uid, other.id);
 });
 
 Deno.test("list() goes on telling of one that it lacks while that cannot be looked at", async () => {
   const hidden = new Set<string>();
-  await using world = setup({}, (api) => hide(hidden, api));
+  await using world = setupVmBackend({}, (api) => hide(hidden, api));
   const { server, backend } = world;
-  const made = await backend.create(signed("1"), call);
+  const made = await backend.create(signedSpec("1"), call);
   hidden.add(made.uid);
   const answer = { kind: "status", status: 500, body: "" } as const;
   server.faults.push({ method: "GET", when: "before", answer, path: /sandboxes\/./ });
@@ -149,17 +122,17 @@ Deno.test("list() goes on telling of one that it lacks while that cannot be look
 
 Deno.test("delete() deletes exactly that one, also when lists lack it", async () => {
   const hidden = new Set<string>();
-  await using world = setup({}, (api) => hide(hidden, api));
-  const made = await world.backend.create(signed("1"), call);
+  await using world = setupVmBackend({}, (api) => hide(hidden, api));
+  const made = await world.backend.create(signedSpec("1"), call);
   hidden.add(made.uid);
   await world.next().delete(made, call);
   assert.equal(world.server.sandboxes.size, 0);
 });
 
 Deno.test("delete() deletes one whose labels somebody has taken off", async () => {
-  await using world = setup();
+  await using world = setupVmBackend();
   const { server, backend } = world;
-  const made = await backend.create(signed("1"), call);
+  const made = await backend.create(signedSpec("1"), call);
   const sandbox = server.sandboxes.get(made.uid);
   assert.ok(sandbox !== undefined);
   sandbox.metadata = {};
@@ -168,9 +141,9 @@ Deno.test("delete() deletes one whose labels somebody has taken off", async () =
 });
 
 Deno.test("tidy() goes on when a duplicate cannot be deleted, and tries again after the next list", async () => {
-  await using world = setup();
+  await using world = setupVmBackend();
   const { server, backend } = world;
-  const [kept] = [1, 2].map(() => server.plant({ metadata: metadataOf(signed("1")) }));
+  const [kept] = [1, 2].map(() => server.plant({ metadata: sandboxMetadata(signedSpec("1")) }));
   const body = JSON.stringify({ code: "KUBERNETES::API_ERROR", message: "away" });
   const answer = { kind: "status", status: 500, body } as const;
   server.faults.push({ method: "DELETE", when: "before", answer });
@@ -183,9 +156,9 @@ Deno.test("tidy() goes on when a duplicate cannot be deleted, and tries again af
 });
 
 Deno.test("one that gets its identity while a list is under way is not deleted by it", async () => {
-  await using world = setup();
+  await using world = setupVmBackend();
   const { server, backend } = world;
-  const planted = [1, 2].map(() => server.plant({ metadata: metadataOf(signed("1")) }));
+  const planted = [1, 2].map(() => server.plant({ metadata: sandboxMetadata(signedSpec("1")) }));
   const younger = planted[1];
   server.onPage = () => {
     server.onPage = null;
@@ -201,7 +174,7 @@ Deno.test("a binding and a deletion of duplicates wait for each other", async ()
   const recorded = { uid: "" };
   const { promise, resolve } = Promise.withResolvers<void>();
   const order: string[] = [];
-  await using world = setup(
+  await using world = setupVmBackend(
     { recordedUid: () => Promise.resolve(recorded.uid) },
     (api) => ({
       async patch(id, metadata, call) {
@@ -218,14 +191,14 @@ Deno.test("a binding and a deletion of duplicates wait for each other", async ()
     }),
   );
   const { server, backend } = world;
-  server.plant({ metadata: metadataOf(signed("1")) });
-  recorded.uid = server.plant({ metadata: metadataOf(signed("1")) }).id;
-  const found = await backend.find(signed("1").name, call);
+  server.plant({ metadata: sandboxMetadata(signedSpec("1")) });
+  recorded.uid = server.plant({ metadata: sandboxMetadata(signedSpec("1")) }).id;
+  const found = await backend.find(signedSpec("1").name, call);
   assert.ok(found !== undefined);
   await backend.list(call);
-  const binding = backend.bindIdentity(found, signed("1").assignment, call);
+  const binding = backend.bindIdentity(found, signedSpec("1").assignment, call);
   const tidying = backend.tidy?.(call);
-  const other = backend.find(signed("2").name, call);
+  const other = backend.find(signedSpec("2").name, call);
   await other;
   resolve();
   await Promise.all([binding, tidying]);
@@ -237,19 +210,16 @@ Deno.test("what a leader was making when it stepped down is the next one's execu
   await using server = startFakeOpenSandbox();
   const { promise, resolve } = Promise.withResolvers<void>();
   server.gate = promise;
-  const spec = signed("1");
-  const mine = new DisposableStack();
-  const making = vmBackend(openLifecycle(server, mine)).create(spec, call)
-    .then(() => null, (error: unknown) => error);
+  const spec = signedSpec("1");
+  const mine = openLifecycle(server);
+  const making = rejectsWith("unknown_outcome", vmBackend(mine).create(spec, call));
   await eventually(() => server.created.length === 1, { what: "the request" });
-  mine.dispose();
-  const error = await making;
-  assert.ok(error instanceof BackendError);
-  assert.equal(error.code, "unknown_outcome");
+  mine[Symbol.dispose]();
+  await making;
   resolve();
   await eventually(() => server.sandboxes.size === 1, { what: "the sandbox" });
-  using theirs = new DisposableStack();
-  const next = vmBackend(openLifecycle(server, theirs));
+  using theirs = openLifecycle(server);
+  const next = vmBackend(theirs);
   const found = await next.find(spec.name, call);
   assert.deepEqual(found?.metadata, spec.metadata);
   await assert.rejects(next.create(spec, call), /the name is taken/);
@@ -258,18 +228,16 @@ Deno.test("what a leader was making when it stepped down is the next one's execu
 });
 
 Deno.test("a start that failed and left its sandbox is told by that sandbox, once", async () => {
-  await using world = setup();
+  await using world = setupVmBackend();
   const { server, backend } = world;
-  const spec = signed("1");
+  const spec = signedSpec("1");
   const body = JSON.stringify({ code: "KUBERNETES::POD_FAILED", message: "ImagePullBackOff" });
   server.faults.push({
     method: "POST",
     when: "after",
     answer: { kind: "status", status: 500, body },
   });
-  const error = await backend.create(spec, call).then(() => null, (error: unknown) => error);
-  assert.ok(error instanceof BackendError);
-  assert.equal(error.code, "unknown_outcome");
+  await rejectsWith("unknown_outcome", backend.create(spec, call));
   const [left] = server.sandboxes.values();
   assert.ok(left !== undefined);
   left.status.state = "Failed";
@@ -282,9 +250,9 @@ Deno.test("a start that failed and left its sandbox is told by that sandbox, onc
 });
 
 Deno.test("a start that failed is told at once, though its sandbox still goes away", async () => {
-  await using world = setup();
+  await using world = setupVmBackend();
   const { server, backend } = world;
-  const spec = signed("1");
+  const spec = signedSpec("1");
   const status = { state: "Stopping", reason: "DELETING", message: "" };
   const body = JSON.stringify({ code: "KUBERNETES::POD_FAILED", message: "ImagePullBackOff" });
   server.faults.push({
@@ -293,7 +261,7 @@ Deno.test("a start that failed is told at once, though its sandbox still goes aw
     answer: { kind: "status", status: 500, body },
   });
   const made = await backend.create(spec, call);
-  const going = server.plant({ metadata: metadataOf(spec), status });
+  const going = server.plant({ metadata: sandboxMetadata(spec), status });
   const found = await backend.find(spec.name, call);
   assert.equal(found?.uid, made.uid);
   assert.equal(found?.ended?.code, "image_pull");
@@ -313,11 +281,11 @@ for (
   ] as const
 ) {
   Deno.test(`a sandbox that is ${state} ${target ? "has" : "has no"} identity target`, async () => {
-    await using world = setup();
+    await using world = setupVmBackend();
     const { server, backend } = world;
     const status = { state, reason: "IP_ASSIGNED", message: "" };
-    server.plant({ metadata: metadataOf(signed("1")), status });
-    const found = await backend.find(signed("1").name, call);
+    server.plant({ metadata: sandboxMetadata(signedSpec("1")), status });
+    const found = await backend.find(signedSpec("1").name, call);
     assert.equal(found?.phase, state);
     assert.equal(found?.identityTarget !== null, target);
     assert.equal(found?.ended, null);

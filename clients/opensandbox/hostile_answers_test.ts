@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { SandboxError } from "../../backends/vm/sandboxes.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import {
   FAKE_KEY,
@@ -8,25 +7,9 @@ import {
   type Fault,
   startFakeOpenSandbox,
 } from "../../tests/fakes/opensandbox.ts";
-import { createLifecycle, type LifecycleOptions } from "./lifecycle.ts";
-
-const call = { signal: new AbortController().signal };
-const NEW = {
-  pool: "ci-vm",
-  entrypoint: ["/bin/gate"],
-  environment: {},
-  metadata: { "ci.example.org/task-id": "7" },
-  timeoutMs: 90_000,
-};
-
-function open(server: FakeOpenSandbox, options: Partial<LifecycleOptions> = {}) {
-  return createLifecycle({
-    url: server.url,
-    apiKey: new Secret(FAKE_KEY),
-    clock: systemClock,
-    ...options,
-  });
-}
+import { call } from "../../tests/support/calls.ts";
+import { NEW_SANDBOX, openLifecycle } from "../../tests/support/lifecycle_setup.ts";
+import { rejection } from "../../tests/support/rejections.ts";
 
 interface Answered {
   readonly status?: number;
@@ -54,17 +37,11 @@ const page = (items: readonly unknown[], total: number, hasNextPage: boolean) =>
   pagination: { page: 1, pageSize: 100, totalItems: total, totalPages: 1, hasNextPage },
 });
 
-async function failure(attempt: Promise<unknown>): Promise<SandboxError> {
-  const error = await attempt.then(() => undefined, (error: unknown) => error);
-  assert.ok(error instanceof SandboxError, String(error));
-  return error;
-}
-
 const gets = (server: FakeOpenSandbox) => server.requests.length;
 
 Deno.test("list() tells only what has the metadata, also when the filter was lost on the way", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const ours = server.plant({ metadata: { a: "1", b: "2" } });
   server.plant({ metadata: { a: "1", b: "3" } });
   server.plant({ metadata: {} });
@@ -75,9 +52,9 @@ Deno.test("list() tells only what has the metadata, also when the filter was los
 
 Deno.test("list() rejects, and does not say none, when pages hold fewer than the server counts", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   answer(server, ["GET", page([], 1, false)], { times: 100 });
-  const error = await failure(api.list({ a: "1" }, call));
+  const error = await rejection(SandboxError, api.list({ a: "1" }, call));
   assert.equal(error.code, "unknown_outcome");
   assert.match(error.message, /0 sandboxes on its pages, 1 by its own count/);
   assert.equal(gets(server), 4);
@@ -87,7 +64,7 @@ Deno.test("list() rejects, and does not say none, when pages hold fewer than the
 
 Deno.test("list() takes what is there when the count is too low", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const one = server.plant({ metadata: { a: "1" } });
   answer(server, ["GET", page([one], 0, false)], { times: 100 });
   assert.deepEqual((await api.list({ a: "1" }, call)).map(({ id }) => id), [one.id]);
@@ -96,29 +73,32 @@ Deno.test("list() takes what is there when the count is too low", async () => {
 Deno.test("list() ends when there is always another page, empty or the same again", async () => {
   for (const full of [false, true]) {
     await using server = startFakeOpenSandbox();
-    using api = open(server);
+    using api = openLifecycle(server);
     const one = server.plant({ metadata: { a: "1" } });
     answer(server, ["GET", page(full ? [one] : [], 1, true)], { times: 1_000 });
-    assert.equal((await failure(api.list({ a: "1" }, call))).code, "unknown_outcome");
+    assert.equal(
+      (await rejection(SandboxError, api.list({ a: "1" }, call))).code,
+      "unknown_outcome",
+    );
     assert.ok(gets(server) <= 8, `${gets(server)} requests`);
   }
 });
 
 Deno.test("list() has one time limit for all its pages, and tells of it", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server, { listTimeoutMs: 60 });
+  using api = openLifecycle(server, { listTimeoutMs: 60 });
   server.faults.push({ method: "GET", when: "before", answer: { kind: "hang" } });
-  const error = await failure(api.list({}, call));
+  const error = await rejection(SandboxError, api.list({}, call));
   assert.equal(error.message, "no whole list within 0.06 s");
   assert.notEqual(api.status().state, "up");
 });
 
 Deno.test("create() does not take another sandbox for the one that it asked for", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const other = server.plant({ metadata: { "ci.example.org/task-id": "8" } });
   answer(server, ["POST", other], { status: 202 });
-  const error = await failure(api.create(NEW, call));
+  const error = await rejection(SandboxError, api.create(NEW_SANDBOX, call));
   assert.equal(error.code, "unknown_outcome");
   assert.match(error.message, /not asked for/);
 });
@@ -135,9 +115,9 @@ for (
 ) {
   Deno.test(`status() is not up while lists are answered by ${what}`, async () => {
     await using server = startFakeOpenSandbox();
-    using api = open(server);
+    using api = openLifecycle(server);
     answer(server, ["GET", body], { status });
-    const { message } = await failure(api.list({}, call));
+    const { message } = await rejection(SandboxError, api.list({}, call));
     assert.notEqual(api.status().state, "up");
     assert.equal(api.status().lastError, message);
     await api.list({}, call);
@@ -148,7 +128,7 @@ for (
 Deno.test("a key that no header can carry is refused at once, and not shown", async () => {
   await using server = startFakeOpenSandbox();
   for (const key of ["planted\nkey", "planted\r\nx: y", "geplänt", "plan\u0000ted"]) {
-    assert.throws(() => open(server, { apiKey: new Secret(key) }), (error) => {
+    assert.throws(() => openLifecycle(server, { apiKey: new Secret(key) }), (error) => {
       assert.ok(error instanceof TypeError);
       assert.match(error.message, /OPENSANDBOX_API_KEY/);
       assert.ok(!Deno.inspect(error).includes(key));
@@ -159,12 +139,12 @@ Deno.test("a key that no header can carry is refused at once, and not shown", as
 
 Deno.test("the capability is taken out of what an answer quotes of a create", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const capability = "planted-capability-0123456789";
   const environment = { CI_RUNNER_CAPABILITY: capability, SHORT: "x" };
   for (const body of [`<html>${capability}</html>`, { code: "X", message: `no ${capability}` }]) {
     answer(server, ["POST", body], { status: 400 });
-    const error = await failure(api.create({ ...NEW, environment }, call));
+    const error = await rejection(SandboxError, api.create({ ...NEW_SANDBOX, environment }, call));
     assert.match(error.message, /\[secret\]/);
     assert.ok(!Deno.inspect(error).includes(capability));
   }
@@ -180,18 +160,14 @@ Deno.test("a create has a connection of its own, everything else shares them", a
       const seen = ports.get(request.method) ?? [];
       ports.set(request.method, [...seen, remoteAddr.port]);
       if (request.method === "GET") return Response.json(page([], 0, false));
-      return Response.json({ id: "a", metadata: NEW.metadata }, { status: 202 });
+      return Response.json({ id: "a", metadata: NEW_SANDBOX.metadata }, { status: 202 });
     },
   );
   await promise;
-  using api = createLifecycle({
-    url: `http://127.0.0.1:${listener.addr.port}`,
-    apiKey: new Secret(FAKE_KEY),
-    clock: systemClock,
-  });
+  using api = openLifecycle({ url: `http://127.0.0.1:${listener.addr.port}` });
   for (let round = 0; round < 3; round++) {
     await api.list({}, call);
-    await api.create(NEW, call);
+    await api.create(NEW_SANDBOX, call);
   }
   const of = (method: string) => new Set(ports.get(method));
   assert.deepEqual([of("GET").size, of("POST").size], [1, 3]);
@@ -200,8 +176,8 @@ Deno.test("a create has a connection of its own, everything else shares them", a
 
 Deno.test("what never left is said to be so: TLS where there is none, and a peer that hangs up on it", async () => {
   await using server = startFakeOpenSandbox();
-  using plain = open(server, { url: server.url.replace("http:", "https:") });
-  const error = await failure(plain.create(NEW, call));
+  using plain = openLifecycle(server, { url: server.url.replace("http:", "https:") });
+  const error = await rejection(SandboxError, plain.create(NEW_SANDBOX, call));
   assert.equal(error.code, "unreachable");
   assert.match(error.message, /does not speak TLS: does OPENSANDBOX_API begin with http:/);
   assert.deepEqual(server.requests, []);
@@ -209,19 +185,22 @@ Deno.test("what never left is said to be so: TLS where there is none, and a peer
   const serving = (async () => {
     for await (const connection of listener) connection.close();
   })();
-  using api = open(server, { url: `https://127.0.0.1:${listener.addr.port}` });
-  assert.equal((await failure(api.create(NEW, call))).code, "unreachable");
-  using http = open(server, { url: `http://127.0.0.1:${listener.addr.port}` });
-  assert.equal((await failure(http.create(NEW, call))).code, "unknown_outcome");
+  using api = openLifecycle(server, { url: `https://127.0.0.1:${listener.addr.port}` });
+  assert.equal((await rejection(SandboxError, api.create(NEW_SANDBOX, call))).code, "unreachable");
+  using http = openLifecycle(server, { url: `http://127.0.0.1:${listener.addr.port}` });
+  assert.equal(
+    (await rejection(SandboxError, http.create(NEW_SANDBOX, call))).code,
+    "unknown_outcome",
+  );
   listener.close();
   await serving;
 });
 
 Deno.test("an answer without an end is given up", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   answer(server, ["GET", " ".repeat(17 * 2 ** 20)]);
-  assert.match((await failure(api.list({}, call))).message, /longer than 16 MiB/);
+  assert.match((await rejection(SandboxError, api.list({}, call))).message, /longer than 16 MiB/);
 });
 
 Deno.test("a key that was replaced in its file is read again when the old one is refused", async () => {
@@ -236,39 +215,42 @@ Deno.test("a key that was replaced in its file is read again when the old one is
       return Promise.resolve(new Secret(inFile));
     },
   };
-  using api = open(server, options);
-  assert.equal((await failure(api.list({}, call))).code, "unauthorized");
+  using api = openLifecycle(server, options);
+  assert.equal((await rejection(SandboxError, api.list({}, call))).code, "unauthorized");
   assert.deepEqual([reads, server.requests.length], [1, 1]);
   inFile = "broken\nkey";
-  assert.equal((await failure(api.list({}, call))).code, "unauthorized");
+  assert.equal((await rejection(SandboxError, api.list({}, call))).code, "unauthorized");
   inFile = FAKE_KEY;
-  const made = await api.create(NEW, call);
+  const made = await api.create(NEW_SANDBOX, call);
   assert.equal(server.created.length, 1);
   assert.deepEqual(server.requests.slice(-2).map(({ key }) => key), ["old-planted-key", FAKE_KEY]);
   await api.get(made.id, call);
   assert.equal(reads, 3, "not while it is accepted");
   const body = { code: "X", message: `not old-planted-key but ${FAKE_KEY}` };
   answer(server, ["GET", body], { status: 400 });
-  assert.match((await failure(api.list({}, call))).message, /not \[secret\] but \[secret\]/);
+  assert.match(
+    (await rejection(SandboxError, api.list({}, call))).message,
+    /not \[secret\] but \[secret\]/,
+  );
 });
 
 Deno.test("a request is not repeated with another key by a process that may not act any more", async () => {
   await using server = startFakeOpenSandbox();
   let asked = 0;
-  using api = open(server, {
+  using api = openLifecycle(server, {
     apiKey: new Secret("old"),
     readKey: () => Promise.resolve(new Secret(FAKE_KEY)),
     before() {
       if (asked++ > 0) throw new Error("does not lead");
     },
   });
-  await assert.rejects(api.create(NEW, call), /does not lead/);
+  await assert.rejects(api.create(NEW_SANDBOX, call), /does not lead/);
   assert.deepEqual(server.created, []);
 });
 
 Deno.test("a key that is a word of the answers takes nothing out of them", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server, { apiKey: new Secret("vm") });
+  using api = openLifecycle(server, { apiKey: new Secret("vm") });
   const metadata = { "ci.example.org/backend": "vm" };
   const one = { ...server.plant({ metadata }), status: { state: "Running", reason: "vm" } };
   answer(server, ["GET", page([one], 1, false)]);
@@ -280,9 +262,9 @@ Deno.test("a key that is a word of the answers takes nothing out of them", async
 Deno.test("a key is taken out of words in JSON also where it is escaped there", async () => {
   await using server = startFakeOpenSandbox();
   const key = 'pl"an\\ted';
-  using api = open(server, { apiKey: new Secret(key) });
+  using api = openLifecycle(server, { apiKey: new Secret(key) });
   answer(server, ["GET", { detail: `you sent ${key}` }], { status: 400 });
-  const quoted = await failure(api.list({}, call));
+  const quoted = await rejection(SandboxError, api.list({}, call));
   assert.match(quoted.message, /you sent \[secret\]/);
   assert.ok(!quoted.message.includes("an\\ted"));
 });
@@ -304,19 +286,23 @@ Deno.test("Retry-After may be seconds or a date of the server's clock, and is bo
     ] as const
   ) {
     await using server = startFakeOpenSandbox();
-    using api = open(server);
+    using api = openLifecycle(server);
     const headers = { "retry-after": header, date };
     answer(server, ["POST", { code: "KUBERNETES::POOL_CAPACITY_EXHAUSTED", message: "full" }], {
       status: 429,
       headers,
     });
-    assert.equal((await failure(api.create(NEW, call))).retryAfterMs, expected, header);
+    assert.equal(
+      (await rejection(SandboxError, api.create(NEW_SANDBOX, call))).retryAfterMs,
+      expected,
+      header,
+    );
   }
 });
 
 Deno.test("expiresAt is told by our clock, however far the server's is off", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const serverNow = Date.now() - 5 * 3_600_000;
   const one = server.plant({
     metadata: { a: "1" },
@@ -330,7 +316,7 @@ Deno.test("expiresAt is told by our clock, however far the server's is off", asy
 
 Deno.test("metadata that are odd are read without harm", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const odd = `{"id":"x","status":null,"createdAt":"never","expiresAt":7,"metadata":` +
     `{"__proto__":"p","constructor":"c","n":1,"o":{},"a":"1"}}`;
   const body = `{"items":[${odd},{"id":"y"}],"pagination":{"totalItems":2,"hasNextPage":false}}`;

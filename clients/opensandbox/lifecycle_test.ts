@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { SandboxError } from "../../backends/vm/sandboxes.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import {
   FAKE_KEY,
@@ -8,61 +7,39 @@ import {
   type Fault,
   startFakeOpenSandbox,
 } from "../../tests/fakes/opensandbox.ts";
-import { createLifecycle, type LifecycleOptions } from "./lifecycle.ts";
-
-const call = { signal: new AbortController().signal };
-const NEW = {
-  pool: "ci-vm",
-  entrypoint: ["/bin/gate"],
-  environment: { A: "b" },
-  metadata: { "ci.example.org/task-id": "7" },
-  timeoutMs: 90_500,
-};
-
-function open(server: FakeOpenSandbox, options: Partial<LifecycleOptions> = {}) {
-  return createLifecycle({
-    url: server.url,
-    apiKey: new Secret(FAKE_KEY),
-    clock: systemClock,
-    ...options,
-  });
-}
+import { call } from "../../tests/support/calls.ts";
+import { NEW_SANDBOX, openLifecycle } from "../../tests/support/lifecycle_setup.ts";
+import { rejection } from "../../tests/support/rejections.ts";
 
 function spoil(server: FakeOpenSandbox, fault: Omit<Fault, "when"> & Partial<Fault>): void {
   server.faults.push({ when: "before", ...fault });
 }
 
-async function failure(attempt: Promise<unknown>): Promise<SandboxError> {
-  const error = await attempt.then(() => undefined, (error: unknown) => error);
-  assert.ok(error instanceof SandboxError, String(error));
-  return error;
-}
-
 Deno.test("create() asks for a sandbox of the pool, and get() reads it back", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server, { url: `${server.url}/v1/` });
-  const made = await api.create(NEW, call);
+  using api = openLifecycle(server, { url: `${server.url}/v1/` });
+  const made = await api.create(NEW_SANDBOX, call);
   assert.deepEqual(server.created, [{
     extensions: { poolRef: "ci-vm" },
     entrypoint: ["/bin/gate"],
     env: { A: "b" },
-    metadata: NEW.metadata,
+    metadata: NEW_SANDBOX.metadata,
     timeout: 91,
   }]);
   assert.deepEqual(await api.get(made.id, call), made);
   assert.equal(made.state, "Running");
-  assert.deepEqual(made.metadata, NEW.metadata);
+  assert.deepEqual(made.metadata, NEW_SANDBOX.metadata);
   assert.ok(made.expiresAt !== null && made.expiresAt > made.createdAt - 1e12);
   assert.equal(await api.get("other", call), undefined);
 });
 
 Deno.test("patch() sets metadata and leaves the rest, delete() removes; both tell absence", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
-  const { id } = await api.create(NEW, call);
+  using api = openLifecycle(server);
+  const { id } = await api.create(NEW_SANDBOX, call);
   assert.equal(await api.patch(id, { "ci.example.org/terminal": "true" }, call), true);
   assert.deepEqual((await api.get(id, call))?.metadata, {
-    ...NEW.metadata,
+    ...NEW_SANDBOX.metadata,
     "ci.example.org/terminal": "true",
   });
   assert.equal(await api.delete(id, call), true);
@@ -72,7 +49,7 @@ Deno.test("patch() sets metadata and leaves the rest, delete() removes; both tel
 
 Deno.test("list() escapes its filter whole and reads every page, the oldest first", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const metadata = { "ci.example.org/backend": "vm", "ci.example.org/instance": "0a" };
   const planted = Array.from({ length: 250 }, () => server.plant({ metadata }).id);
   server.plant({ metadata: { "ci.example.org/backend": "vm", "ci.example.org/instance": "0b" } });
@@ -85,7 +62,7 @@ Deno.test("list() escapes its filter whole and reads every page, the oldest firs
 
 Deno.test("list() misses none when others go while it walks through the pages", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const planted = Array.from({ length: 250 }, () => server.plant({ metadata: { a: "b" } }).id);
   const [gone, kept] = [planted.slice(200), planted.slice(0, 200)];
   server.onPage = () => {
@@ -98,14 +75,14 @@ Deno.test("list() misses none when others go while it walks through the pages", 
 
 Deno.test("list() rejects when any page fails: a part is not all", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   for (let i = 0; i < 150; i++) server.plant({ metadata: { a: "b" } });
   server.onPage = () => {
     server.onPage = null;
     const body = JSON.stringify({ code: "SANDBOX_LIST_UNAVAILABLE", message: "no API server" });
     spoil(server, { method: "GET", answer: { kind: "status", status: 503, body } });
   };
-  const error = await failure(api.list({ a: "b" }, call));
+  const error = await rejection(SandboxError, api.list({ a: "b" }, call));
   assert.match(error.message, /503: SANDBOX_LIST_UNAVAILABLE: no API server/);
 });
 
@@ -135,10 +112,10 @@ for (
 ) {
   Deno.test(`create() answered ${status} ${JSON.stringify(body).slice(0, 45)} is ${code}`, async () => {
     await using server = startFakeOpenSandbox();
-    using api = open(server);
+    using api = openLifecycle(server);
     const headers = { "retry-after": "7" };
     spoil(server, { method: "POST", answer: { kind: "status", status, body, headers } });
-    const error = await failure(api.create(NEW, call));
+    const error = await rejection(SandboxError, api.create(NEW_SANDBOX, call));
     assert.equal(error.code, code);
     assert.equal(error.retryAfterMs, status === 202 ? null : 7_000);
     assert.doesNotMatch(error.message, /SECRET/);
@@ -148,8 +125,8 @@ for (
 
 Deno.test("an error without a body is a failure of every call", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
-  const { id } = await api.create(NEW, call);
+  using api = openLifecycle(server);
+  const { id } = await api.create(NEW_SANDBOX, call);
   const answer = { kind: "status", status: 502, body: "" } as const;
   const calls = {
     DELETE: () => api.delete(id, call),
@@ -158,37 +135,40 @@ Deno.test("an error without a body is a failure of every call", async () => {
   };
   for (const [method, attempt] of Object.entries(calls)) {
     spoil(server, { method, answer });
-    assert.equal((await failure(attempt())).code, "unknown_outcome", method);
+    assert.equal((await rejection(SandboxError, attempt())).code, "unknown_outcome", method);
   }
   assert.ok(server.sandboxes.has(id));
 });
 
 Deno.test("a 404 of somebody else's does not say that a sandbox is gone", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   const answer = { kind: "status", status: 404, body: '{"detail":"Not Found"}' } as const;
   for (const method of ["GET", "DELETE"]) spoil(server, { method, answer });
-  assert.equal((await failure(api.get("x", call))).code, "unknown_outcome");
-  assert.equal((await failure(api.delete("x", call))).code, "unknown_outcome");
+  assert.equal((await rejection(SandboxError, api.get("x", call))).code, "unknown_outcome");
+  assert.equal((await rejection(SandboxError, api.delete("x", call))).code, "unknown_outcome");
 });
 
 Deno.test("a lost connection may have done its work, a refused one has not", async () => {
   const server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   spoil(server, { method: "POST", when: "after", answer: { kind: "cut" } });
-  assert.equal((await failure(api.create(NEW, call))).code, "unknown_outcome");
+  assert.equal(
+    (await rejection(SandboxError, api.create(NEW_SANDBOX, call))).code,
+    "unknown_outcome",
+  );
   assert.equal(server.sandboxes.size, 1);
   await server[Symbol.asyncDispose]();
-  const error = await failure(api.create(NEW, call));
+  const error = await rejection(SandboxError, api.create(NEW_SANDBOX, call));
   assert.equal(error.code, "unreachable");
   assert.match(error.message, /connection refused: check OPENSANDBOX_API/);
 });
 
 Deno.test("a call ends at its time-out, and with the reason of the caller's signal", async () => {
   await using server = startFakeOpenSandbox();
-  using api = open(server, { createTimeoutMs: 50, timeoutMs: 60_000 });
+  using api = openLifecycle(server, { createTimeoutMs: 50, timeoutMs: 60_000 });
   spoil(server, { method: "POST", answer: { kind: "hang" } });
-  const late = await failure(api.create(NEW, call));
+  const late = await rejection(SandboxError, api.create(NEW_SANDBOX, call));
   assert.equal(late.code, "unknown_outcome");
   assert.match(late.message, /no answer within 0.05 s/);
   spoil(server, { method: "GET", answer: { kind: "hang" } });
@@ -202,31 +182,31 @@ Deno.test("a call ends at its time-out, and with the reason of the caller's sign
 Deno.test("the key goes to the Lifecycle API alone, and into no error", async () => {
   await using elsewhere = startFakeOpenSandbox();
   await using server = startFakeOpenSandbox();
-  using api = open(server);
-  await api.create(NEW, call);
+  using api = openLifecycle(server);
+  await api.create(NEW_SANDBOX, call);
   assert.deepEqual(server.requests.map(({ key }) => key), [FAKE_KEY]);
   const headers = { location: `${elsewhere.url}/v1/sandboxes` };
   spoil(server, { method: "GET", answer: { kind: "status", status: 307, body: "", headers } });
-  const moved = await failure(api.list({}, call));
+  const moved = await rejection(SandboxError, api.list({}, call));
   assert.match(moved.message, /307.*OPENSANDBOX_API/);
   assert.deepEqual(elsewhere.requests, []);
   const body = JSON.stringify({ code: "X", message: `you sent ${FAKE_KEY}` });
   spoil(server, { method: "GET", answer: { kind: "status", status: 400, body } });
-  const quoted = await failure(api.list({}, call));
+  const quoted = await rejection(SandboxError, api.list({}, call));
   assert.doesNotMatch(Deno.inspect(quoted), new RegExp(FAKE_KEY));
   assert.match(quoted.message, /you sent \[secret\]/);
-  assert.throws(() => open(server, { apiKey: new Secret("") }), /OPENSANDBOX_API_KEY/);
+  assert.throws(() => openLifecycle(server, { apiKey: new Secret("") }), /OPENSANDBOX_API_KEY/);
 });
 
 Deno.test("nothing but a GET leaves while the process may not act", async () => {
   await using server = startFakeOpenSandbox();
   const reason = new Error("does not lead");
-  using api = open(server, {
+  using api = openLifecycle(server, {
     before() {
       throw reason;
     },
   });
-  await assert.rejects(api.create(NEW, call), reason);
+  await assert.rejects(api.create(NEW_SANDBOX, call), reason);
   await assert.rejects(api.patch("x", {}, call), reason);
   await assert.rejects(api.delete("x", call), reason);
   assert.deepEqual(await api.list({}, call), []);
@@ -235,12 +215,12 @@ Deno.test("nothing but a GET leaves while the process may not act", async () => 
 
 Deno.test("status() tells whether the server does its work", async () => {
   const server = startFakeOpenSandbox();
-  using api = open(server);
+  using api = openLifecycle(server);
   assert.equal(api.status().state, "unknown");
-  await failure(api.create({ ...NEW, pool: "other" }, call));
+  await rejection(SandboxError, api.create({ ...NEW_SANDBOX, pool: "other" }, call));
   assert.equal(api.status().state, "up");
   await server[Symbol.asyncDispose]();
-  await failure(api.list({}, call));
+  await rejection(SandboxError, api.list({}, call));
   assert.equal(api.status().state, "degraded");
   assert.match(api.status().lastError ?? "", /connection refused/);
 });

@@ -13,8 +13,10 @@ import { executorName, type Instance } from "../../controller/model/ids.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { callsWithin } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { containerEnvironment, spiffeIdOf } from "../support/executor_pod.ts";
+import { tellFigures } from "../support/figures.ts";
 import { EXECUTORS, type PodCluster, startPodCluster } from "../support/pod_cluster.ts";
 import { backendContract, specOf } from "./backend_suite.ts";
 import { POD_IDENTITY, POD_SETTINGS } from "../support/pod_settings.ts";
@@ -58,17 +60,7 @@ function open(
   });
 }
 
-/** Whatever waits longer is a fault of its own, and no reason to wait for ever. */
-const call = {
-  get signal() {
-    return AbortSignal.timeout(60_000);
-  },
-};
-/** Some reporters show nothing that a test prints. */
-const say = (line: string) => {
-  const file = Deno.env.get("FIGURES_FILE") ?? "/dev/stderr";
-  Deno.writeTextFileSync(file, `${line}\n`, { append: true });
-};
+const call = callsWithin(60_000);
 
 backendContract("pod backend on a real API server", async () => {
   const world = running();
@@ -316,7 +308,7 @@ Deno.test("1,000 executors are listed, with their entries, in a fraction of the 
       took.push(Math.round(performance.now() - start));
       assert.equal(listed.length, 1_000);
     }
-    say(`1,000 Pods and entries listed in ${took.join(", ")} ms`);
+    tellFigures(`1,000 Pods and entries listed in ${took.join(", ")} ms`);
     assert.ok(Math.min(...took) < 2_500, `${took} ms`);
   } finally {
     await world.clear();

@@ -16,7 +16,9 @@ import {
   parseTaskId,
 } from "../../controller/model/ids.ts";
 import { buildMetadata } from "../../controller/model/metadata.ts";
+import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
+import { rejectsWith } from "../support/rejections.ts";
 
 /** A backend with the means to provoke what the suite looks at. Disposing removes everything. */
 export interface BackendWorld extends AsyncDisposable {
@@ -90,9 +92,6 @@ export function backendContract(
   } = {},
 ): void {
   const kind = options.backend ?? "pod";
-  const { signal } = new AbortController();
-  const call = { signal };
-
   const test = (
     promise: string,
     run: (world: BackendWorld, backend: Backend) => Promise<void>,
@@ -467,11 +466,4 @@ export function backendContract(
 /** The code of a {@link BackendError}; undefined for anything else. */
 function codeOf(error: unknown): string | undefined {
   return error instanceof BackendError ? error.code : undefined;
-}
-
-async function rejectsWith(code: string, attempt: Promise<unknown>): Promise<void> {
-  await assert.rejects(attempt, (error) => {
-    assert.equal(codeOf(error), code, String(error));
-    return true;
-  });
 }

@@ -1,8 +1,8 @@
 import { startFakeOpenSandbox } from "../fakes/opensandbox.ts";
+import { openLifecycle } from "../support/lifecycle_setup.ts";
 import {
   boundIn,
   findSandbox,
-  openLifecycle,
   sandboxOf,
   VM_PREFIX,
   vmBackend,
@@ -11,8 +11,7 @@ import { backendContract } from "./backend_suite.ts";
 
 backendContract("VM backend on a Lifecycle API in memory", () => {
   const server = startFakeOpenSandbox();
-  const stack = new DisposableStack();
-  const api = openLifecycle(server, stack);
+  const api = openLifecycle(server);
   return Promise.resolve({
     backend: vmBackend(api),
     reopen: () => Promise.resolve(vmBackend(api)),
@@ -35,7 +34,7 @@ backendContract("VM backend on a Lifecycle API in memory", () => {
     },
     tellsEnd: "exit_code",
     async [Symbol.asyncDispose]() {
-      stack.dispose();
+      api[Symbol.dispose]();
       await server[Symbol.asyncDispose]();
     },
   });

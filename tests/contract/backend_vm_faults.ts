@@ -6,14 +6,14 @@
 import assert from "node:assert/strict";
 import { createLifecycle } from "../../clients/opensandbox/lifecycle.ts";
 import { type Backend, BackendError, type Executor } from "../../controller/backend.ts";
-import { withSignature } from "../../controller/model/metadata.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createRandom } from "../chaos/random.ts";
+import { callsWithin } from "../support/calls.ts";
+import { tellFigures } from "../support/figures.ts";
 import { startPeers } from "../support/peers.ts";
-import { VM_PREFIX, vmBackend } from "../support/vm_backend_setup.ts";
+import { signedSpec, vmBackend } from "../support/vm_backend_setup.ts";
 import { type CreateFault, startVmFaultProxy } from "../support/vm_fault_proxy.ts";
-import { specOf } from "./backend_suite.ts";
 
 const ROUNDS = Number(Deno.env.get("VM_ROUNDS") ?? 300);
 const SEED = Number(Deno.env.get("VM_SEED") ?? 4242);
@@ -31,21 +31,11 @@ const FAULTS: readonly CreateFault[] = [
   "cut",
   "late",
 ];
-const say = (line: string) =>
-  Deno.writeTextFileSync(Deno.env.get("FIGURES_FILE") ?? "/dev/stderr", `${line}\n`, {
-    append: true,
-  });
-const call = {
-  get signal() {
-    return AbortSignal.timeout(120_000);
-  },
-};
+const call = callsWithin(120_000);
 
 /** As the controller's worker does it: find, create, and again until it is there; then to its end. */
 async function round(backend: Backend, task: string): Promise<{ readonly tries: number }> {
-  const plain = specOf(task, "vm");
-  const metadata = withSignature(plain.metadata, { prefix: VM_PREFIX, signature: "a".repeat(64) });
-  const spec = { ...plain, metadata };
+  const spec = signedSpec(task);
   for (let tries = 1;; tries++) {
     assert.ok(tries < 300, `executor of task ${task} is not there after ${tries} tries`);
     const made = await once(backend, spec);
@@ -153,10 +143,16 @@ Deno.test({
       ),
     );
     const seconds = Math.round((performance.now() - started) / 1000);
-    say(`seed ${SEED}: ${ROUNDS} rounds in ${seconds} s, ${proxy.createdAt.length} creates`);
-    say(`faults: ${JSON.stringify(Object.fromEntries(proxy.met))}, ${kills} kills, ${tries} tries`);
-    say(`most sandboxes at once ${most}, leftovers ${leftovers.length}, left ${left.length}`);
-    say(`most creates in 10 s: ${busiest}`);
+    tellFigures(
+      `seed ${SEED}: ${ROUNDS} rounds in ${seconds} s, ${proxy.createdAt.length} creates`,
+    );
+    tellFigures(
+      `faults: ${JSON.stringify(Object.fromEntries(proxy.met))}, ${kills} kills, ${tries} tries`,
+    );
+    tellFigures(
+      `most sandboxes at once ${most}, leftovers ${leftovers.length}, left ${left.length}`,
+    );
+    tellFigures(`most creates in 10 s: ${busiest}`);
     assert.deepEqual(left, []);
     assert.equal(new Set(leftovers.map(({ name }) => name)).size, leftovers.length);
     // Each spoilt answer, and each create that a kill met, may leave one that turns up too late.

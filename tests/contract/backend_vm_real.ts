@@ -4,20 +4,25 @@
  * `deno test -A tests/contract/backend_vm_real.ts`.
  */
 import assert from "node:assert/strict";
-import { encodeAnnotations } from "../../backends/vm/annotations.ts";
 import { type Sandbox, SandboxError, type Sandboxes } from "../../backends/vm/sandboxes.ts";
 import { selectorOf } from "../../backends/vm/status.ts";
 import { createLifecycle, type Lifecycle } from "../../clients/opensandbox/lifecycle.ts";
-import { BackendError } from "../../controller/backend.ts";
-import { withSignature } from "../../controller/model/metadata.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import { Secret } from "../../lib/secret.ts";
+import { callsWithin } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
+import { refusal } from "../support/rejections.ts";
 import { removeMetadata } from "../support/sandbox_metadata.ts";
-import { boundIn, VM_PREFIX, vmBackend } from "../support/vm_backend_setup.ts";
+import {
+  boundIn,
+  sandboxMetadata,
+  signedSpec,
+  VM_PREFIX,
+  vmBackend,
+} from "../support/vm_backend_setup.ts";
 import { backendContract, specOf } from "./backend_suite.ts";
 
 const ON_KUBE = Deno.env.get("VM_ON") === "kube";
@@ -43,12 +48,7 @@ Deno.test.afterAll(async () => {
   await peers?.[Symbol.asyncDispose]();
 });
 
-/** Whatever waits longer is a fault of its own, and no reason to wait for ever. */
-const call = {
-  get signal() {
-    return AbortSignal.timeout(60_000);
-  },
-};
+const call = callsWithin(60_000);
 
 function open(): Lifecycle {
   assert.ok(peers !== undefined);
@@ -152,12 +152,6 @@ backendContract(`VM backend on a real server${ON_KUBE ? " and API server" : ""}`
   };
 }, { backend: "vm" });
 
-const refusal = async (attempt: Promise<unknown>): Promise<BackendError> => {
-  const error = await attempt.then(() => undefined, (error: unknown) => error);
-  assert.ok(error instanceof BackendError, String(error));
-  return error;
-};
-
 Deno.test("a missing pool and a refused key are said in words, and nothing is made", async () => {
   await clear();
   const missing = await refusal(
@@ -217,21 +211,15 @@ Deno.test({
 
 /** What a backend asks for, twice: as if the first answer had been lost. */
 async function makeTwo(task: string): Promise<readonly [string, string]> {
-  const { metadata } = specOf(task, "vm");
   const sandbox = {
     pool: "ci-vm",
     entrypoint: ["/bin/true"],
     environment: {},
-    metadata: { ...metadata.labels, ...encodeAnnotations(signedAnnotations(task), VM_PREFIX) },
+    metadata: sandboxMetadata(signedSpec(task)),
     timeoutMs: 3_600_000,
   };
   const { id } = await client().create(sandbox, call);
   return [id, (await client().create(sandbox, call)).id];
-}
-
-function signedAnnotations(task: string): Readonly<Record<string, string>> {
-  const { metadata } = specOf(task, "vm");
-  return withSignature(metadata, { prefix: VM_PREFIX, signature: "a".repeat(64) }).annotations;
 }
 
 Deno.test("of two sandboxes of one job the recorded one stays, whichever is older", async () => {

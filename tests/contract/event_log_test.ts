@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { createEventLog } from "../../clients/nats/event_log.ts";
 import type { JournalEntry } from "../../controller/journal.ts";
+import { call } from "../support/calls.ts";
 import { DEPS, openNatsWorld } from "../support/nats_world.ts";
 import { idOf } from "./queue_suite.ts";
-
-const call = { signal: new AbortController().signal };
 
 function entry(n: number, assignment = 1): JournalEntry {
   return {

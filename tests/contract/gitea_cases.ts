@@ -14,6 +14,7 @@ import {
   TaskStateSchema,
 } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { create, timestampNow } from "../../proto/runtime.ts";
+import { call } from "../support/calls.ts";
 
 /** A server that should behave as Gitea does. */
 export interface GiteaSubject {
@@ -29,8 +30,6 @@ export interface GiteaCase {
   readonly name: string;
   run(subject: GiteaSubject): Promise<void>;
 }
-
-const call = { signal: new AbortController().signal };
 
 function transportOf({ fetch, url }: GiteaSubject) {
   return fetch === undefined ? { url } : { url, fetch };

@@ -10,6 +10,7 @@ import { createPodLabel } from "../../clients/kubernetes/pod_label.ts";
 import { LeaseError, type LeaseRecord } from "../../controller/leadership/lease.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { call } from "../support/calls.ts";
 import { LEASE, type LeaseCluster, startLeaseCluster } from "../support/lease_cluster.ts";
 import { leaseContract } from "./lease_suite.ts";
 
@@ -54,7 +55,6 @@ async function open() {
 
 leaseContract("lease at a real API server", open);
 
-const call = { signal: new AbortController().signal };
 const RECORD: LeaseRecord = {
   holder: "one",
   durationSeconds: 15,

@@ -5,6 +5,7 @@ import {
   type LeaseRecord,
   type LeaseStore,
 } from "../../controller/leadership/lease.ts";
+import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A Lease that does not exist yet, as two contenders reach it. */
@@ -29,8 +30,6 @@ const isError = (code: LeaseErrorCode) => (error: unknown) =>
 
 /** What every store of a Lease promises; runs on the fake and on the real server. */
 export function leaseContract(name: string, setup: () => Promise<LeaseWorld>): void {
-  const call = { signal: new AbortController().signal };
-
   Deno.test(`${name}: read() gives nothing when there is no Lease`, async () => {
     await using world = await setup();
     assert.equal(await world.store.read(call), undefined);

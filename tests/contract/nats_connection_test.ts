@@ -9,6 +9,7 @@ import { demandApi } from "../../clients/nats/api.ts";
 import type { Json } from "../../clients/nats/json.ts";
 import { QueueError } from "../../controller/queue.ts";
 import { Secret } from "../../lib/secret.ts";
+import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { startNats } from "../support/nats.ts";
 import { connectTo, DEPS, NAMES } from "../support/nats_world.ts";
@@ -21,7 +22,6 @@ const nobody: NatsOptions = {
   caFile: null,
   reconnectWaitMs: 100,
 };
-const call = { signal: new AbortController().signal };
 const refused = (text: RegExp) => (error: unknown) =>
   error instanceof QueueError && error.code === "refused" && !error.retryable &&
   text.test(error.message) && !error.message.includes("wrong-password");

@@ -4,12 +4,12 @@ import { createQueue } from "../../clients/nats/queue.ts";
 import { createRecords } from "../../clients/nats/records.ts";
 import type { TaskId } from "../../controller/model/ids.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { DEPS, NAMES, openNatsWorld } from "../support/nats_world.ts";
 import { bodyOf, idOf, startTaker } from "./queue_suite.ts";
 import { recordOf } from "./records_suite.ts";
 
-const call = { signal: new AbortController().signal };
 const open = () => openNatsWorld({ jetstreamSync: "always" });
 
 Deno.test("queue: kill -9 of the server loses nothing, and order and permits hold", async () => {

@@ -5,6 +5,7 @@ import { createRecords } from "../../clients/nats/records.ts";
 import { placeTask } from "../../controller/model/assignment.ts";
 import { createEnvelopeCodec } from "../../controller/model/envelope.ts";
 import { Secret } from "../../lib/secret.ts";
+import { call } from "../support/calls.ts";
 import { findSecretInFiles } from "../support/find_secret.ts";
 import { DEPS, NAMES, openNatsWorld } from "../support/nats_world.ts";
 import { encodePlainEnvelope } from "../support/plain_envelope.ts";
@@ -13,7 +14,6 @@ import { recordOf } from "./records_suite.ts";
 
 const SECRET = "planted-3f9c1b7a-secret-of-a-job";
 const options = { trustDomain: "example.org", defaultBackend: null };
-const call = { signal: new AbortController().signal };
 
 // Two shapes: a task that gzip makes smaller is packed differently from one that it does not.
 const shapes: [string, Record<string, string>][] = [

@@ -7,6 +7,7 @@ import {
   type StoredMessage,
 } from "../../controller/queue.ts";
 import { abortable } from "../../lib/abortable.ts";
+import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A queue with the means to provoke what the suite looks at. */
@@ -88,7 +89,6 @@ export function startTaker(
 
 /** What every queue promises; runs on the fake and on the real server. */
 export function queueContract(name: string, setup: () => Promise<QueueWorld>): void {
-  const call = { signal: new AbortController().signal };
   const publish = (queue: AssignmentQueue, n: number, backend: BackendName = "pod") =>
     queue.publish({ id: idOf(n), backend, data: bodyOf(n), headers: { "Gdr-N": `${n}` } }, call);
   const fill = async (queue: AssignmentQueue, count: number) => {

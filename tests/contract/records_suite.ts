@@ -9,6 +9,7 @@ import {
   NO_FLAGS,
   type Records,
 } from "../../controller/records.ts";
+import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A bucket with two controllers on it. */
@@ -54,8 +55,6 @@ const isConflict = (error: unknown) => error instanceof QueueError && error.code
 
 /** What every store of records promises; runs on the fake and on the real server. */
 export function recordsContract(name: string, setup: () => Promise<RecordsWorld>): void {
-  const call = { signal: new AbortController().signal };
-
   Deno.test(`${name}: get() gives what was written, whole`, async () => {
     await using world = await setup();
     assert.equal(await world.records.get(T(1), call), undefined);

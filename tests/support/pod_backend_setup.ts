@@ -1,19 +1,17 @@
-import assert from "node:assert/strict";
-import { BackendError, type Executor } from "../../controller/backend.ts";
+import type { Executor } from "../../controller/backend.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { specOf } from "../contract/backend_suite.ts";
 import { createFakeCluster } from "../fakes/cluster.ts";
 import { createPodBackend } from "../../backends/pod/pod_backend.ts";
 import { NO_TEMPLATE, type PodTemplate } from "../../backends/pod/template.ts";
+import { call } from "./calls.ts";
 import { POD_IDENTITY, POD_SETTINGS } from "./pod_settings.ts";
 
 /** Of labels and annotations. */
 export const PREFIX = POD_IDENTITY.prefix;
 /** Whose executors they are. */
 export const INSTANCE = POD_IDENTITY.instance;
-/** Options of every call. */
-export const call = { signal: new AbortController().signal };
 /** What the tests have made. */
 export const SPEC = specOf("1", "pod");
 
@@ -53,13 +51,4 @@ export function setupPodBackend(
       return made;
     },
   };
-}
-
-/** Rejects with a `BackendError` of that code. */
-export async function rejectsWith(code: string, attempt: Promise<unknown>): Promise<void> {
-  await assert.rejects(attempt, (error) => {
-    assert.ok(error instanceof BackendError, String(error));
-    assert.equal(error.code, code);
-    return true;
-  });
 }

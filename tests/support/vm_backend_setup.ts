@@ -1,12 +1,18 @@
-import { decodeAnnotations } from "../../backends/vm/annotations.ts";
+import { decodeAnnotations, encodeAnnotations } from "../../backends/vm/annotations.ts";
+import type { Sandboxes } from "../../backends/vm/sandboxes.ts";
 import { createVmBackend, type VmBackendOptions } from "../../backends/vm/vm_backend.ts";
-import { createLifecycle } from "../../clients/opensandbox/lifecycle.ts";
-import type { Backend } from "../../controller/backend.ts";
+import type { Backend, ExecutorSpec } from "../../controller/backend.ts";
 import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
+import { withSignature } from "../../controller/model/metadata.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
-import { Secret } from "../../lib/secret.ts";
-import { FAKE_KEY, type FakeOpenSandbox, type FakeSandbox } from "../fakes/opensandbox.ts";
+import { specOf } from "../contract/backend_suite.ts";
+import {
+  type FakeOpenSandbox,
+  type FakeSandbox,
+  startFakeOpenSandbox,
+} from "../fakes/opensandbox.ts";
+import { openLifecycle } from "./lifecycle_setup.ts";
 
 /** Prefix of the contract suite's metadata. */
 export const VM_PREFIX = "ci.example.org";
@@ -26,13 +32,16 @@ export const VM_SETTINGS: Omit<VmBackendOptions, "api"> = {
   doubtMs: 200,
 };
 
-/** A client of the fake server; pushed on `stack`. */
-export function openLifecycle(server: { readonly url: string }, stack: DisposableStack) {
-  return stack.use(createLifecycle({
-    url: server.url,
-    apiKey: new Secret(FAKE_KEY),
-    clock: systemClock,
-  }));
+/** What the contract suite asks a VM backend to make for a task, signed as the controller does it. */
+export function signedSpec(task: string, signature: string = "5".repeat(64)): ExecutorSpec {
+  const spec = specOf(task, "vm");
+  const metadata = withSignature(spec.metadata, { prefix: VM_PREFIX, signature });
+  return { ...spec, metadata };
+}
+
+/** The metadata of the sandbox that a VM backend makes for `spec`. */
+export function sandboxMetadata({ metadata }: ExecutorSpec): Record<string, string> {
+  return { ...metadata.labels, ...encodeAnnotations(metadata.annotations, VM_PREFIX) };
 }
 
 /** The sandbox of an executor of the fake server; undefined when there is none. */
@@ -72,4 +81,25 @@ export function vmBackend(
   settings: Partial<VmBackendOptions> = {},
 ): Backend {
   return createVmBackend({ ...VM_SETTINGS, api, ...settings });
+}
+
+/** A VM backend on a fake server, with `over` in place of parts of its client. */
+export function setupVmBackend(
+  settings: Partial<VmBackendOptions> = {},
+  over: (api: Sandboxes) => Partial<Sandboxes> = () => ({}),
+) {
+  const server = startFakeOpenSandbox();
+  const lifecycle = openLifecycle(server);
+  const api = { ...lifecycle, ...over(lifecycle) };
+  return {
+    server,
+    api,
+    backend: vmBackend(api, settings),
+    /** Another process on the same server. */
+    next: (more: Partial<VmBackendOptions> = {}) => vmBackend(api, { ...settings, ...more }),
+    async [Symbol.asyncDispose]() {
+      lifecycle[Symbol.dispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
 }
