@@ -6,19 +6,13 @@ import { createExecutorCluster } from "../../clients/kubernetes/executor_cluster
 import { connectNats } from "../../clients/nats/connection.ts";
 import { createControlStore } from "../../clients/nats/control_store.ts";
 import { createRecords } from "../../clients/nats/records.ts";
-import type { AssignmentInfo } from "../../controller/model/assignment_info.ts";
-import {
-  assignmentIdOf,
-  executorName,
-  instanceOf,
-  parseTaskId,
-} from "../../controller/model/ids.ts";
-import { spiffeIdOf } from "../../controller/model/identity.ts";
+import { executorName, instanceOf } from "../../controller/model/ids.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createOwnership } from "../../wiring/ownership.ts";
 import { eventually } from "../support/eventually.ts";
+import { KEPT_JOB, keptAssignment, keptRecord } from "../support/kept_jobs.ts";
 import type { KubeClient } from "../support/kube_client.ts";
 import { at } from "../support/kube_manifests.ts";
 import { EXECUTOR_IMAGE } from "./cluster.ts";
@@ -29,11 +23,8 @@ import type { Stage } from "./stage.ts";
 const PODS = 1000;
 const AT_ONCE = 16;
 const LIMIT_MS = 5_000;
-const JOB = "kept";
 const AGENT = "spiffe://example.org/node";
 const ENTRIES = "/apis/spire.spiffe.io/v1alpha1/clusterstaticentries";
-/** Far above what this Gitea has given out. */
-const FIRST_TASK = 5_000_000;
 
 /**
  * Start-up with a thousand executors of ours, made by the Pod backend with the rights of the controller's
@@ -65,11 +56,15 @@ export async function checkRecovery(stage: Stage): Promise<void> {
   // Parts that were played before have had leaders of their own.
   const epoch = await createControlStore(connection, deps).epoch(call);
   kubelet.holdBy((pod) =>
-    at(pod, "metadata", "annotations", "ci.ddupan.top/job-key") === JOB
+    at(pod, "metadata", "annotations", "ci.ddupan.top/job-key") === KEPT_JOB
       ? { kind: "creating" }
       : undefined
   );
-  const infos = assignments(repository, peers.spire.trustDomain);
+  const { trustDomain } = peers.spire;
+  const infos = Array.from(
+    { length: PODS },
+    (_, index) => keptAssignment(index, { backend: "pod", repository, trustDomain }),
+  );
   stack.defer(async () => {
     const ours = "labelSelector=ci.ddupan.top%2Frunner%3Dtrue";
     await client.call("DELETE", `${ENTRIES}?${ours}`, {});
@@ -94,7 +89,7 @@ export async function checkRecovery(stage: Stage): Promise<void> {
       keys: [new Secret(text("CAPABILITY_KEY"))],
       prefix: "ci.ddupan.top",
       instance,
-      trustDomain: peers.spire.trustDomain,
+      trustDomain,
     });
     const backend = createPodBackend({
       cluster: createExecutorCluster(kubernetes, {
@@ -124,28 +119,8 @@ export async function checkRecovery(stage: Stage): Promise<void> {
         call,
       );
       await backend.bindIdentity(executor, info, call);
-      const now = Date.now();
-      await records.create(info.taskId, {
-        backend: "pod",
-        repository,
-        job: JOB,
-        spiffeId: info.identity.spiffeId,
-        fork: false,
-        runId: null,
-        giteaUrl: null,
-        serverUrl: null,
-        storedAt: now,
-        nonce,
-        uid: executor.uid,
-        claimedBy: { executor: name, gate: "0".repeat(32), at: now },
-        logOffset: 0,
-        steps: [],
-        failures: 0,
-        parkedUntil: null,
-        released: null,
-        terminal: null,
-        epoch,
-      }, call);
+      const claimed = keptRecord(info, { epoch, nonce, executor });
+      await records.create(info.taskId, claimed, call);
     });
   });
   if (!made) return;
@@ -169,26 +144,6 @@ export async function checkRecovery(stage: Stage): Promise<void> {
     const [job] = (await session.ended(run)).jobs;
     assert.equal(job?.status, "success", await session.log(run));
     return `${PODS} with their entries: ${text}`;
-  });
-}
-
-function assignments(repository: string, trustDomain: string): AssignmentInfo[] {
-  const derived = spiffeIdOf({ repository, job: JOB, fork: false }, trustDomain);
-  if (derived.kind === "permanent") throw new Error(derived.detail);
-  return Array.from({ length: PODS }, (_, index) => {
-    const taskId = parseTaskId(BigInt(FIRST_TASK + index));
-    if (taskId === undefined) throw new RangeError("Make task id");
-    return {
-      id: assignmentIdOf(taskId),
-      taskId,
-      backend: "pod",
-      identity: derived.identity,
-      repository,
-      job: JOB,
-      runId: null,
-      giteaUrl: null,
-      serverUrl: null,
-    };
   });
 }
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { type BackendName, BACKENDS } from "../../controller/model/ids.ts";
 import type { StatusView } from "../../controller/views/views.ts";
+import { quantile } from "../support/quantile.ts";
 import { type Hang, playHang, WHOLE_HANG_MS } from "./apart_hang.ts";
-import { compareEvents, quantile, type Sample, WAITING } from "./apart_jobs.ts";
+import { compareEvents, type Sample, WAITING } from "./apart_jobs.ts";
 import { type Apart, type Side, startApart } from "./apart_stage.ts";
 import type { Alone } from "./suites.ts";
 

@@ -4,7 +4,9 @@ import { type BackendName, BACKENDS } from "../../controller/model/ids.ts";
 import type { AssignmentDetailView, AssignmentView, Page } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RepositoryFile } from "../support/gitea_api.ts";
+import { quantile } from "../support/quantile.ts";
 import type { Apart, Side } from "./apart_stage.ts";
+import { runEnd } from "./run_end.ts";
 
 /** Jobs that wait on the side that hangs. */
 export const WAITING = 4;
@@ -69,13 +71,9 @@ export async function succeeded(
   run: number,
   timeoutMs = JOB_MS,
 ): Promise<void> {
-  const [job] = await eventually(async () => {
-    const { done, jobs } = await gitea.run(repository, run);
-    return done && jobs;
-  }, { what: `the end of run ${run}`, timeoutMs, everyMs: EVERY_MS }).catch(async (cause) => {
+  const job = await runEnd({ gitea, repository }, run, timeoutMs).catch(async (cause) => {
     throw new Error(`${cause.message}\n${await controller.process.tail(12)}`, { cause });
   });
-  assert.ok(job !== undefined, `run ${run} has no job`);
   if (job.status === "success") return;
   assert.fail(`run ${run}: ${job.status}\n${await gitea.log(repository, job.id)}`);
 }
@@ -98,12 +96,6 @@ export async function measure(apart: Apart, side: Side): Promise<Sample> {
   const startMs = times.get("runner_claimed");
   assert.ok(startMs !== undefined, `${id} has no hand-out: ${[...times.keys()].join(", ")}`);
   return { startMs, events: times, load: Deno.loadavg()[0] ?? NaN };
-}
-
-/** The value at a share of them, which is one of them; NaN without any. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? NaN;
 }
 
 /** Medians of the events of both, in the order of their times: where the difference comes from. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { EXECUTOR_ENTRYPOINT } from "../../backends/vm/entrypoint.ts";
+import { quantile } from "../support/quantile.ts";
 import { startVmController } from "./controller.ts";
 import { type Guest, startPlatform } from "./platform.ts";
 import { type Played, playJob } from "./player.ts";
@@ -17,7 +18,7 @@ export async function checkChain(stage: Stage): Promise<void> {
   await using controller = await startVmController(stage);
   report.say(`the controller is ready after ${Math.round(performance.now() - started)} ms`);
 
-  const play = (workflow: string) => playJob(stage, { platform, controller, workflow });
+  const play = (workflow: string) => playJob({ stage, platform, controller }, workflow);
 
   const first = await report.check(
     "a whole job: Gitea, sandbox, SPIRE, mTLS, success",
@@ -72,9 +73,8 @@ function checkStored({ base, peers, workloadApi }: Stage, guest: Guest): void {
 }
 
 function spread(times: readonly number[]): string {
-  const sorted = [...times].sort((a, b) => a - b);
-  const of = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? NaN;
-  return `p50 ${ms(of(0.5))}, p95 ${ms(of(0.95))}, max ${ms(of(1))}`;
+  const at = (share: number) => ms(quantile(times, share));
+  return `p50 ${at(0.5)}, p95 ${at(0.95)}, max ${at(1)}`;
 }
 
 function ms(time: number): string {

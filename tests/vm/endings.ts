@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import type { BackendView } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import { AFTER, BEFORE, keepAlive, LIFETIME_S, roleOf, TOLD_MS } from "./ending_cases.ts";
-import { startVmController, type VmController } from "./controller.ts";
-import { type Job, startJob } from "./job.ts";
-import { type Platform, startPlatform } from "./platform.ts";
+import { startVmController } from "./controller.ts";
+import { type Job, type JobWorld, startJob } from "./job.ts";
+import { startPlatform } from "./platform.ts";
 import { playJob } from "./player.ts";
 import { openSandboxObjects } from "./sandbox_objects.ts";
 import type { Stage } from "./stage.ts";
@@ -21,10 +21,7 @@ interface Bounds {
   readonly toMs: number;
 }
 
-interface World {
-  readonly stage: Stage;
-  readonly platform: Platform;
-  readonly controller: VmController;
+interface World extends JobWorld {
   /** Keys of jobs whose second sandbox is not started yet. */
   readonly held: Set<string>;
 }
@@ -42,12 +39,11 @@ export async function checkEndings(stage: Stage): Promise<void> {
     VM_TIMEOUT_SECONDS: String(LIFETIME_S),
   });
   const world: World = { stage, platform, controller, held };
-  const start = (key: string) => startJob(stage, { platform, controller, key });
   // Those that take longest, and those whose time runs, come first.
   const after = new Map<string, Job>();
-  for (const key of AFTER_CLAIM) after.set(key, await start(key));
+  for (const key of AFTER_CLAIM) after.set(key, await startJob(world, key));
   const before = new Map<string, Job>();
-  for (const key of BEFORE_CLAIM) before.set(key, await start(key));
+  for (const key of BEFORE_CLAIM) before.set(key, await startJob(world, key));
   await Promise.all([
     ...AFTER_CLAIM.map((key) =>
       report.check(`under a running job: ${key.slice("after-".length)}`, async () => {
@@ -66,7 +62,7 @@ export async function checkEndings(stage: Stage): Promise<void> {
     ),
   ]);
   await report.check("nothing is left of the endings, and a job runs", async () => {
-    await playJob(stage, { platform, controller, workflow: "quick.yaml" });
+    await playJob(world, "quick.yaml");
     return await nothingLeft(world);
   });
 }

@@ -4,6 +4,7 @@ import { eventually } from "../support/eventually.ts";
 import type { JobView } from "../support/gitea_api.ts";
 import type { VmController } from "./controller.ts";
 import type { Guest, Platform } from "./platform.ts";
+import { runEnd } from "./run_end.ts";
 import type { Stage } from "./stage.ts";
 
 /** The only job of a run, as Gitea, its sandboxes and the controller's API tell of it. */
@@ -25,15 +26,19 @@ export interface Job {
   slotFree(timeoutMs: number): Promise<void>;
 }
 
+/** Who takes part in a job. */
+export interface JobWorld {
+  readonly stage: Stage;
+  readonly platform: Platform;
+  readonly controller: VmController;
+}
+
 /** Starts the run of a workflow whose job has the key `key`, and whose file is named so. */
 export async function startJob(
-  { gitea, repository }: Stage,
-  { platform, controller, key }: {
-    readonly platform: Platform;
-    readonly controller: VmController;
-    readonly key: string;
-  },
+  { stage, platform, controller }: JobWorld,
+  key: string,
 ): Promise<Job> {
+  const { gitea, repository } = stage;
   const run = await gitea.dispatch(repository, `${key}.yaml`);
   const guests = () => platform.guests().filter(({ job }) => job === key);
   const guest = (nth: number, timeoutMs = 60_000) =>
@@ -58,12 +63,7 @@ export async function startJob(
         everyMs: 500,
       }).catch((cause) => assert.match(last, pattern, String(cause)));
     },
-    async ended(timeoutMs) {
-      return await eventually(async () => {
-        const { done, jobs: [job] } = await gitea.run(repository, run);
-        return done && job;
-      }, { what: `the end of "${key}"`, timeoutMs, everyMs: 200 });
-    },
+    ended: (timeoutMs) => runEnd(stage, run, timeoutMs),
     async slotFree(timeoutMs) {
       const assignment = await id();
       await eventually(async () => {

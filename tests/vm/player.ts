@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
-import type { VmController } from "./controller.ts";
+import type { JobWorld } from "./job.ts";
 import type { Guest, Platform } from "./platform.ts";
-import type { Stage } from "./stage.ts";
+import { runEnd } from "./run_end.ts";
 
 /** One job that succeeded; times in milliseconds. */
 export interface Played {
@@ -18,27 +18,22 @@ export interface Played {
 const JOB_MS = 120_000;
 const GONE_MS = 30_000;
 
-/** Plays the job of a workflow until its sandbox is gone; rejects with logs when it comes to another end. */
+/**
+ * Plays the job of a workflow, named by its file, until its sandbox is gone; rejects with logs when it
+ * comes to another end.
+ */
 export async function playJob(
-  { gitea, repository }: Stage,
-  { platform, controller, workflow }: {
-    readonly platform: Platform;
-    readonly controller: VmController;
-    /** Name of its file. */
-    readonly workflow: string;
-  },
+  { stage, platform, controller }: JobWorld,
+  workflow: string,
 ): Promise<Played> {
+  const { gitea, repository } = stage;
   const before = platform.guests().length;
   const since = performance.now();
   const run = await gitea.dispatch(repository, workflow);
-  const { jobs: [job] } = await eventually(async () => {
-    const view = await gitea.run(repository, run);
-    return view.done && view;
-  }, { what: `the end of run ${run}`, timeoutMs: JOB_MS, everyMs: 150 }).catch(async (cause) => {
+  const job = await runEnd(stage, run, JOB_MS).catch(async (cause) => {
     const tail = await controller.process.tail(12);
     throw new Error(`${await told(platform)}\n${tail}`, { cause });
   });
-  assert.ok(job !== undefined, `run ${run} has no job`);
   const endedAt = performance.now();
   const log = await gitea.log(repository, job.id);
   assert.equal(job.status, "success", `${log}\n${await told(platform)}`);

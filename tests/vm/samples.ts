@@ -35,9 +35,10 @@ export async function checkSamples(stage: Stage): Promise<void> {
   ]);
   await using platform = startPlatform(stage);
   await using controller = await startVmController(stage, { VM_RUNNER_LABEL: "vm-dev" });
+  const world = { stage, platform, controller };
   const waiting = await gitea.dispatch(repository, "quick.yaml");
   await report.check("sample of Pods: identity socket, Node and Python action", async () => {
-    const { log } = await playJob(stage, { platform, controller, workflow: "sample-actions.yaml" });
+    const { log } = await playJob(world, "sample-actions.yaml");
     // The scripts stand in the log, too.
     const said = /node-action-ok v\d\S*/.exec(log)?.[0];
     const python = /python-action-ok \d\S*/.exec(log)?.[0];
@@ -45,7 +46,7 @@ export async function checkSamples(stage: Stage): Promise<void> {
     return `${said}, ${python}`;
   });
   await report.check("sample of microVMs: identity socket", async () => {
-    const { log } = await playJob(stage, { platform, controller, workflow: "sample-socket.yaml" });
+    const { log } = await playJob(world, "sample-socket.yaml");
     const said = /SPIFFE_ENDPOINT_SOCKET: unix:\S+/.exec(log)?.[0];
     assert.ok(said !== undefined, log);
     return said;
