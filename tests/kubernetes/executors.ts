@@ -2,7 +2,7 @@ import { at } from "../support/kube_manifests.ts";
 import type { KubeClient } from "../support/kube_client.ts";
 import { NAMESPACE } from "./cluster.ts";
 import type { Kubelet } from "./kubelet.ts";
-import { createTasks } from "./tasks.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** An executor's Pod as it was seen from outside. */
 export interface SeenExecutor {
@@ -22,7 +22,7 @@ export interface SeenExecutors extends AsyncDisposable {
 /** Starts to follow; Pods that are there already count as made now. */
 export function watchExecutors(client: KubeClient, kubelet: Kubelet): SeenExecutors {
   const stop = new AbortController();
-  const tasks = createTasks(() => {});
+  const tasks = createBackgroundTasks(() => {});
   const seen = new Map<string, { -readonly [Key in keyof SeenExecutor]: SeenExecutor[Key] }>();
   const path = `/api/v1/namespaces/${NAMESPACE.executors}/pods`;
   tasks.add((async () => {

@@ -1,6 +1,6 @@
 import { eventually } from "../support/eventually.ts";
 import type { Stage } from "./stage.ts";
-import { createTasks } from "./tasks.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** Jobs that come in by themselves. */
 export interface Flow extends AsyncDisposable {
@@ -17,7 +17,7 @@ const END_MS = 300_000;
 /** Dispatches a short job every five seconds, while fewer than two run. */
 export function startFlow({ gitea, repository }: Stage): Flow {
   const stop = new AbortController();
-  const tasks = createTasks(() => {});
+  const tasks = createBackgroundTasks(() => {});
   const open = new Set<number>();
   const bad: string[] = [];
   let good = 0;

@@ -1,10 +1,10 @@
 import { at, listAt } from "../support/kube_manifests.ts";
 import type { KubeAccess } from "../support/kube_access.ts";
 import type { KubeClient, KubeObject } from "../support/kube_client.ts";
-import { createTasks } from "./tasks.ts";
-import { type Container, startContainer } from "./container.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
+import { type Container, startContainer } from "../support/container.ts";
 import { type Entry, type Running, statusOf } from "./kubelet_status.ts";
-import type { Image } from "./image.ts";
+import type { Image } from "../support/container_image.ts";
 import { disruption, ifConflict, ifGone, iso, lastWords } from "./kubelet_words.ts";
 import { environmentOf } from "./pod_environment.ts";
 import { makeVolumes, mountsOf } from "./pod_volumes.ts";
@@ -85,7 +85,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const { access, client, node, say } = options;
   const entries = new Map<string, Entry>();
   const stop = new AbortController();
-  const tasks = createTasks((error) => say(`kubelet: ${error}`));
+  const tasks = createBackgroundTasks((error) => say(`kubelet: ${error}`));
   let addresses = 0;
   let rule: (pod: KubeObject) => Hold | undefined = () => undefined;
 

@@ -1,7 +1,7 @@
 import { eventually } from "../support/eventually.ts";
 import type { KubeClient } from "../support/kube_client.ts";
 import { at } from "../support/kube_manifests.ts";
-import { createTasks } from "./tasks.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** A state of the Lease as a watch has told it. */
 export interface LeaseState {
@@ -22,7 +22,7 @@ export interface LeaseHistory extends AsyncDisposable {
 /** Follows every Lease in `namespace`: there is one. */
 export function followLease(client: KubeClient, namespace: string): LeaseHistory {
   const stop = new AbortController();
-  const tasks = createTasks(() => {});
+  const tasks = createBackgroundTasks(() => {});
   const states: LeaseState[] = [];
   tasks.add((async () => {
     const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;

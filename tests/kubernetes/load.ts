@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { watchExecutors } from "./executors.ts";
 import { startSession } from "./session.ts";
-import { startStallProxy } from "./stall_proxy.ts";
+import { startHangProxy } from "../support/hang_proxy.ts";
 import { type Stage, userOf } from "./stage.ts";
 
 const STALL_MS = 90_000;
@@ -10,7 +10,7 @@ const LOST = /^scheduler leadership lost: /;
 /** The API server stalls without a reset, and is restarted, while jobs come in. */
 export async function checkApiOutage(stage: Stage): Promise<void> {
   const { report, gitea, repository, cluster, audit, installation } = stage;
-  await using proxy = startStallProxy(cluster.peers.kube.port);
+  await using proxy = startHangProxy(cluster.peers.kube.port);
   await using executors = watchExecutors(cluster.client, cluster.kubelet);
   await using session = await startSession(stage, {
     count: 2,
@@ -52,7 +52,7 @@ export async function checkApiOutage(stage: Stage): Promise<void> {
     });
   };
   await during(`stalled without reset for ${STALL_MS / 1000} s`, async () => {
-    proxy.stall();
+    proxy.hang();
     await new Promise((resolve) => setTimeout(resolve, STALL_MS));
     proxy.resume();
   });

@@ -1,7 +1,7 @@
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { at, listAt } from "../support/kube_manifests.ts";
 import type { KubeClient, KubeObject } from "../support/kube_client.ts";
-import { createTasks } from "./tasks.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** A Service as a cluster plays it: an address that leads to the Pods that its selector matches. */
 export interface ServiceAddress extends AsyncDisposable {
@@ -24,7 +24,7 @@ export async function serveService(
   const selector = Object.entries(objectOrEmpty(at(object, "spec", "selector")));
   const targetPort = at(object, "spec", "ports", 0, "targetPort");
   const stop = new AbortController();
-  const tasks = createTasks((error) => options.say(`service "${name}": ${error}`));
+  const tasks = createBackgroundTasks((error) => options.say(`service "${name}": ${error}`));
   const pods = new Map<string, KubeObject>();
   tasks.add((async () => {
     const path = `/api/v1/namespaces/${namespace}/pods`;

@@ -1,4 +1,9 @@
-/** A TCP proxy that can fall silent: connections stay open, and nothing passes. */
+import { startTcpRelay, type Upstream } from "./tcp_relay.ts";
+
+/**
+ * A TCP proxy that can fall silent: connections stay open, and nothing passes. What was sent meanwhile
+ * is passed on late, also when its sender has left: `hang_proxy.ts` forgets that.
+ */
 export interface StallProxy extends AsyncDisposable {
   readonly port: number;
   /** While true nothing passes, neither on old connections nor on new ones; then everything goes on. */
@@ -6,23 +11,10 @@ export interface StallProxy extends AsyncDisposable {
 }
 
 /** Listens on loopback in front of `upstream`. */
-export function startStallProxy(
-  upstream: { readonly hostname: string; readonly port: number },
-): StallProxy {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const open = new Set<Deno.TcpConn>();
-  const served = new Set<Promise<void>>();
+export function startStallProxy(upstream: Upstream): StallProxy {
   let gate: PromiseWithResolvers<void> | null = null;
   const passable = async () => {
     while (gate !== null) await gate.promise;
-  };
-  const close = (connection: Deno.TcpConn) => {
-    open.delete(connection);
-    try {
-      connection.close();
-    } catch {
-      // The other side was first.
-    }
   };
   const pump = async (from: Deno.TcpConn, to: Deno.TcpConn) => {
     const valve = new TransformStream<Uint8Array, Uint8Array>({
@@ -33,30 +25,14 @@ export function startStallProxy(
     });
     await from.readable.pipeThrough(valve).pipeTo(to.writable);
   };
-  const serve = async (client: Deno.TcpConn) => {
-    open.add(client);
-    let server: Deno.TcpConn | undefined;
-    try {
-      await passable();
-      server = await Deno.connect(upstream);
-      open.add(server);
-      // The end of either side is the end of both.
-      await Promise.race([pump(client, server), pump(server, client)]);
-    } catch {
-      // Ended, by whomever.
-    } finally {
-      close(client);
-      if (server !== undefined) close(server);
-    }
-  };
-  const accepting = (async () => {
-    for await (const client of listener) {
-      const serving = serve(client).finally(() => served.delete(serving));
-      served.add(serving);
-    }
-  })();
+  const relay = startTcpRelay(async (client, connect) => {
+    await passable();
+    const server = await connect(upstream);
+    // The end of either side is the end of both.
+    await Promise.race([pump(client, server), pump(server, client)]);
+  });
   const proxy: StallProxy = {
-    port: listener.addr.port,
+    port: relay.port,
     get stalled() {
       return gate !== null;
     },
@@ -69,9 +45,7 @@ export function startStallProxy(
     },
     async [Symbol.asyncDispose]() {
       proxy.stalled = false;
-      listener.close();
-      for (const connection of [...open]) close(connection);
-      await Promise.all([accepting, ...served]);
+      await relay[Symbol.asyncDispose]();
     },
   };
   return proxy;

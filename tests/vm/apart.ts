@@ -5,7 +5,7 @@ import { quantile } from "../support/quantile.ts";
 import { type Hang, playHang, WHOLE_HANG_MS } from "./apart_hang.ts";
 import { compareEvents, type Sample, WAITING } from "./apart_jobs.ts";
 import { type Apart, type Side, startApart } from "./apart_stage.ts";
-import type { Alone } from "./suites.ts";
+import type { Alone } from "../support/contract_suites.ts";
 
 /** How the part is played. */
 export interface ApartPlan {

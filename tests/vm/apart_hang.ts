@@ -74,7 +74,7 @@ export async function playHang(
     timeoutMs: 60_000,
     everyMs: 100,
   });
-  hung.way.stall();
+  hung.way.hang();
   const since = performance.now();
   const hangsFor = () => performance.now() - since;
   const ran = succeeded(apart, running, hangMs + BACK_MS).then(hangsFor);

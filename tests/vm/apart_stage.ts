@@ -5,7 +5,7 @@ import { prepareProduct } from "../e2e/by_product.ts";
 import type { Report } from "../e2e/report.ts";
 import { EXECUTOR_IMAGE, NAMESPACE, startCluster } from "../kubernetes/cluster.ts";
 import { giteaOf } from "../kubernetes/replicas.ts";
-import { type StallProxy, startStallProxy } from "../kubernetes/stall_proxy.ts";
+import { type HangProxy, startHangProxy } from "../support/hang_proxy.ts";
 import type { GiteaApi } from "../support/gitea_api.ts";
 import { at, listAt } from "../support/kube_manifests.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
@@ -15,14 +15,14 @@ import { startVmController, type VmController } from "./controller.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 import { openSandboxObjects } from "./sandbox_objects.ts";
 import type { Stage } from "./stage.ts";
-import type { Alone } from "./suites.ts";
+import type { Alone } from "../support/contract_suites.ts";
 
 /** One backend of the controller, and the way to the server that it depends on. */
 export interface Side {
   readonly backend: BackendName;
   /** That server, as the API calls it. */
   readonly source: SourceName;
-  readonly way: StallProxy;
+  readonly way: HangProxy;
   /** What is there of jobs: executors and identity entries, in words. */
   left(): Promise<string[]>;
 }
@@ -93,8 +93,8 @@ export async function startApart({ report, signal }: Alone): Promise<Apart> {
   const platform = stack.use(
     startPlatform({ ...stage, peers: { ...peers, spire } }, { agent: agent.folder }),
   );
-  const pods = stack.use(startStallProxy(peers.kube.port));
-  const sandboxes = stack.use(startStallProxy(Number(new URL(peers.opensandbox.url).port)));
+  const pods = stack.use(startHangProxy(peers.kube.port));
+  const sandboxes = stack.use(startHangProxy(Number(new URL(peers.opensandbox.url).port)));
   const controller = stack.use(
     await startVmController(stage, {
       COMPONENTS: "scheduler,pod-worker,vm-worker",

@@ -1,5 +1,5 @@
-import { type Container, startContainer } from "../kubernetes/container.ts";
-import { createTasks } from "../kubernetes/tasks.ts";
+import { type Container, startContainer } from "../support/container.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 import { boundIn, jobIn } from "../support/vm_backend_setup.ts";
 import { openSandboxObjects, type SandboxObject } from "./sandbox_objects.ts";
 import type { Stage } from "./stage.ts";
@@ -88,7 +88,7 @@ export function startPlatform(
   const known = new Map<string, Known>();
   const faults: string[] = [];
   const stop = new AbortController();
-  const tasks = createTasks((error) => faults.push(String(error)));
+  const tasks = createBackgroundTasks((error) => faults.push(String(error)));
   const folder = `${peers.folder}/guests`;
 
   const start = async (guest: Known, command = guest.command): Promise<Container> => {

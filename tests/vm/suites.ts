@@ -1,11 +1,4 @@
-import { checkSuites } from "../kubernetes/contract.ts";
-import type { Report } from "../e2e/report.ts";
-
-/** What a part needs that starts its servers itself. */
-export interface Alone {
-  readonly report: Report;
-  readonly signal: AbortSignal;
-}
+import { type Alone, checkSuites } from "../support/contract_suites.ts";
 
 /** The contract of backends: in memory, on the real server, and on the real server on a real API server. */
 export async function checkContract(alone: Alone): Promise<void> {

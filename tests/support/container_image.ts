@@ -1,6 +1,6 @@
 import { bundleGate } from "../../deploy/bundle_gate.ts";
-import { type ImageConfig, imageConfig, parseDockerfile } from "../support/kube_dockerfile.ts";
-import { run } from "../support/process.ts";
+import { type ImageConfig, imageConfig, parseDockerfile } from "./kube_dockerfile.ts";
+import { run } from "./process.ts";
 
 /** An image as the test kubelet has it: files over this machine's own, and how it is run. */
 export interface Image {

@@ -1,13 +1,13 @@
 /** Promises that somebody waits for in the end. */
-export interface Tasks {
+export interface BackgroundTasks {
   /** A failure is told, not thrown. */
   add(task: Promise<unknown>): void;
   /** Resolves when none is left, those that were added meanwhile included. */
   ended(): Promise<void>;
 }
 
-/** Makes {@link Tasks}. */
-export function createTasks(failed: (error: unknown) => void): Tasks {
+/** Makes {@link BackgroundTasks}. */
+export function createBackgroundTasks(failed: (error: unknown) => void): BackgroundTasks {
   const running = new Set<Promise<void>>();
   return {
     add(task) {

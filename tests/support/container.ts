@@ -1,5 +1,5 @@
-import { eventually } from "../support/eventually.ts";
-import { startProcess } from "../support/process.ts";
+import { eventually } from "./eventually.ts";
+import { startProcess } from "./process.ts";
 
 /** What a container is started with. */
 export interface ContainerOptions {
