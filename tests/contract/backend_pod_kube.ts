@@ -4,10 +4,10 @@
  * `deno test -A tests/contract/backend_pod_kube.ts`.
  */
 import assert from "node:assert/strict";
-import { createExecutorCluster } from "../../clients/kubernetes/executor_cluster.ts";
 import { ClusterError } from "../../backends/pod/cluster.ts";
 import { createPodBackend } from "../../backends/pod/pod_backend.ts";
 import { NO_TEMPLATE, parsePodTemplate, type PodTemplate } from "../../backends/pod/template.ts";
+import { createExecutorCluster } from "../../clients/kubernetes/executor_cluster.ts";
 import { type Backend, BackendError } from "../../controller/backend.ts";
 import { executorName, type Instance } from "../../controller/model/ids.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -18,8 +18,8 @@ import { eventually } from "../support/eventually.ts";
 import { containerEnvironment, spiffeIdOf } from "../support/executor_pod.ts";
 import { tellFigures } from "../support/figures.ts";
 import { EXECUTORS, type PodCluster, startPodCluster } from "../support/pod_cluster.ts";
-import { backendContract, specOf } from "./backend_suite.ts";
 import { POD_IDENTITY, POD_SETTINGS } from "../support/pod_settings.ts";
+import { backendContract, specOf } from "./backend_suite.ts";
 
 let world: PodCluster | undefined;
 Deno.test.beforeAll(async () => {

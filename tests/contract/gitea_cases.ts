@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createGitea } from "../../clients/gitea/runner_service.ts";
 import { register } from "../../clients/gitea/register.ts";
+import { createGitea } from "../../clients/gitea/runner_service.ts";
 import { type Gitea, GiteaError, type GiteaErrorCode } from "../../controller/gitea.ts";
 import { checkRegistration } from "../../controller/scheduler.ts";
 import { systemClock } from "../../lib/clock.ts";

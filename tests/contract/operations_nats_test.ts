@@ -4,9 +4,9 @@ import { createEventLog } from "../../clients/nats/event_log.ts";
 import { createOperationStore } from "../../clients/nats/operation_store.ts";
 import type { AuditEntry } from "../../controller/actions/audit.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { createFakeOperationStore } from "../fakes/operations.ts";
 import { call } from "../support/calls.ts";
 import { DEPS, openNatsWorld } from "../support/nats_world.ts";
-import { createFakeOperationStore } from "../fakes/operations.ts";
 import { operationOf } from "../support/operations.ts";
 import { idOf } from "./queue_suite.ts";
 

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { createSignOutStore } from "../../clients/nats/sign_out_store.ts";
 import { createSignOuts, type SignOuts } from "../../controller/access/sign_outs.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { createFakeSignOutStore } from "../fakes/sign_outs.ts";
 import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { DEPS, type NatsWorld, openNatsWorld } from "../support/nats_world.ts";
-import { createFakeSignOutStore } from "../fakes/sign_outs.ts";
 
 const isConflict = (error: unknown) => error instanceof QueueError && error.code === "conflict";
 const hashOf = (text: string) => createHash("sha256").update(text).digest("base64url");

@@ -1,13 +1,13 @@
+import { bundleProgram } from "../../clients/esbuild/program.ts";
 import { instanceOf } from "../../controller/model/ids.ts";
-import { natsPort, openNatsView } from "../chaos/nats_view.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { faultsOf } from "../chaos/faults.ts";
 import { openForge } from "../chaos/forge.ts";
+import { natsPort, openNatsView } from "../chaos/nats_view.ts";
 import type { Outside } from "../chaos/outside.ts";
-import { startWatch } from "../chaos/watch.ts";
 import { createSupervisor } from "../chaos/supervisor.ts";
+import { startWatch } from "../chaos/watch.ts";
 import { getJson, type World } from "../chaos/world.ts";
-import { bundleProgram } from "../../clients/esbuild/program.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { createControllerPlace, startController } from "../support/controller_process.ts";
 import { type ChaosExecutors, createChaosExecutors } from "./chaos_executors.ts";
 import { POD_FAULTS } from "./chaos_faults.ts";

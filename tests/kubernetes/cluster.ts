@@ -1,8 +1,8 @@
 import { relative } from "node:path";
+import { type Image, layControllerImage, layExecutorImage } from "../support/container_image.ts";
 import { createKubeClient, type KubeClient } from "../support/kube_client.ts";
 import { MANIFESTS } from "../support/kube_manifests.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
-import { type Image, layControllerImage, layExecutorImage } from "../support/container_image.ts";
 import { type Kubelet, startKubelet } from "./kubelet.ts";
 import { patientClient } from "./patient_client.ts";
 

@@ -1,8 +1,8 @@
-import { at } from "../support/kube_manifests.ts";
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 import type { KubeClient } from "../support/kube_client.ts";
+import { at } from "../support/kube_manifests.ts";
 import { NAMESPACE } from "./cluster.ts";
 import type { Kubelet } from "./kubelet.ts";
-import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** An executor's Pod as it was seen from outside. */
 export interface SeenExecutor {

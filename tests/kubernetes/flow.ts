@@ -1,6 +1,6 @@
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Stage } from "./stage.ts";
-import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** Jobs that come in by themselves. */
 export interface Flow extends AsyncDisposable {

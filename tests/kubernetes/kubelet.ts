@@ -1,10 +1,10 @@
-import { at, listAt } from "../support/kube_manifests.ts";
-import type { KubeAccess } from "../support/kube_access.ts";
-import type { KubeClient, KubeObject } from "../support/kube_client.ts";
 import { createBackgroundTasks } from "../support/background_tasks.ts";
 import { type Container, startContainer } from "../support/container.ts";
-import { type Entry, type Running, statusOf } from "./kubelet_status.ts";
 import type { Image } from "../support/container_image.ts";
+import type { KubeAccess } from "../support/kube_access.ts";
+import type { KubeClient, KubeObject } from "../support/kube_client.ts";
+import { at, listAt } from "../support/kube_manifests.ts";
+import { type Entry, type Running, statusOf } from "./kubelet_status.ts";
 import { disruption, ifConflict, ifGone, iso, lastWords } from "./kubelet_words.ts";
 import { environmentOf } from "./pod_environment.ts";
 import { makeVolumes, mountsOf } from "./pod_volumes.ts";

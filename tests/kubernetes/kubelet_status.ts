@@ -1,6 +1,6 @@
+import type { Container } from "../support/container.ts";
 import type { KubeObject } from "../support/kube_client.ts";
 import { at } from "../support/kube_manifests.ts";
-import type { Container } from "../support/container.ts";
 import { iso } from "./kubelet_words.ts";
 
 /** A container of a Pod on the node. */

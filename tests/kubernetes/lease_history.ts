@@ -1,7 +1,7 @@
+import { createBackgroundTasks } from "../support/background_tasks.ts";
 import { eventually } from "../support/eventually.ts";
 import type { KubeClient } from "../support/kube_client.ts";
 import { at } from "../support/kube_manifests.ts";
-import { createBackgroundTasks } from "../support/background_tasks.ts";
 
 /** A state of the Lease as a watch has told it. */
 export interface LeaseState {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
+import { startHangProxy } from "../support/hang_proxy.ts";
 import { watchExecutors } from "./executors.ts";
 import { startSession } from "./session.ts";
-import { startHangProxy } from "../support/hang_proxy.ts";
 import { type Stage, userOf } from "./stage.ts";
 
 const STALL_MS = 90_000;

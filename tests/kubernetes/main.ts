@@ -9,28 +9,36 @@
  */
 import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
+import { stopSignal } from "../support/stop_signal.ts";
+import {
+  chooseParts,
+  endSuite,
+  numberOption,
+  PART_OPTIONS,
+  playParts,
+  printLine,
+  requireRoot,
+} from "../support/suite_parts.ts";
 import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
 import { type ChaosPlan, checkChaos } from "./chaos.ts";
 import { checkClient } from "./client.ts";
-import { checkEndings, checkSidecar } from "./endings.ts";
 import { firstInstallation, startCluster } from "./cluster.ts";
 import { checkContract } from "./contract.ts";
+import { checkEndings, checkSidecar } from "./endings.ts";
 import { checkHandover } from "./handover.ts";
+import { checkInstances } from "./instances.ts";
 import { checkLeadership } from "./leadership.ts";
 import { checkApiOutage } from "./load.ts";
-import { checkInstances } from "./instances.ts";
 import { checkMutations } from "./mutations.ts";
-import { checkRightsUsed } from "./rights_used.ts";
 import { checkRecovery } from "./recovery_pods.ts";
 import { checkRefusals } from "./refusals.ts";
 import { createReplicas, giteaOf, makeSecret, NATS_AUTHORIZATION } from "./replicas.ts";
 import { checkRights } from "./rights.ts";
+import { checkRightsUsed } from "./rights_used.ts";
 import { checkRollingRestart } from "./rolling.ts";
 import type { Stage } from "./stage.ts";
 import { WORKFLOWS } from "./workflows.ts";
-import { stopSignal } from "../support/stop_signal.ts";
-import { chooseParts, endSuite, PART_OPTIONS, printLine } from "../support/suite_parts.ts";
 
 /** Played first, on a machine that is still quiet: it starts its servers itself. */
 const CONTRACT = "contract";
@@ -74,10 +82,10 @@ export async function main(
   const wanted = chooseParts(values, NAMES, print);
   if (wanted === null) return 0;
   const chaos: ChaosPlan = {
-    jobs: number(values.jobs),
-    seed: number(values.seed ?? String(crypto.getRandomValues(new Uint32Array(1))[0])),
+    jobs: numberOption(values.jobs),
+    seed: numberOption(values.seed ?? String(crypto.getRandomValues(new Uint32Array(1))[0])),
     resume: values.resume ?? null,
-    round: values.round === undefined ? null : number(values.round),
+    round: values.round === undefined ? null : numberOption(values.round),
   };
   const signal = stopSignal();
   const report = createReport(print);
@@ -86,7 +94,7 @@ export async function main(
     if (wanted.includes(CONTRACT)) await checkContract({ report, signal });
     const parts = wanted.filter((name) => name !== CONTRACT);
     if (parts.length === 0) return;
-    if (Deno.uid() !== 0) throw new Error("Run the Kubernetes tests as root: they make cgroups");
+    requireRoot("the Kubernetes tests");
     await using audit = await createAudit();
     await using cluster = await startCluster({
       say: print,
@@ -111,18 +119,9 @@ export async function main(
       replicas: createReplicas(cluster, installation),
       signal,
     };
-    for (const name of parts) {
-      signal.throwIfAborted();
-      await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
-    }
+    await playParts(parts, PARTS, stage);
   });
   return endSuite(report, started, print);
-}
-
-function number(text: string): number {
-  const value = Number(text);
-  if (text === "" || !Number.isFinite(value)) throw new TypeError(`Read "${text}": no number`);
-  return value;
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args, printLine));

@@ -1,8 +1,8 @@
 import { restoreAuthority } from "../../clients/x509/trust_domain.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
-import { createMtlsFetch, type MtlsOptions } from "../support/mtls_fetch.ts";
-import { at, listAt } from "../support/kube_manifests.ts";
 import type { KubeObject } from "../support/kube_client.ts";
+import { at, listAt } from "../support/kube_manifests.ts";
+import { createMtlsFetch, type MtlsOptions } from "../support/mtls_fetch.ts";
 import { run } from "../support/process.ts";
 import type { Cluster } from "./cluster.ts";
 import type { NodePod } from "./kubelet.ts";

@@ -1,7 +1,7 @@
-import { at, listAt } from "../support/kube_manifests.ts";
+import type { Image } from "../support/container_image.ts";
 import type { KubeAccess } from "../support/kube_access.ts";
 import type { KubeClient, KubeObject } from "../support/kube_client.ts";
-import type { Image } from "../support/container_image.ts";
+import { at, listAt } from "../support/kube_manifests.ts";
 
 /** What a container's environment is made from. */
 export interface EnvironmentSources {

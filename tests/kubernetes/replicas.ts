@@ -1,10 +1,10 @@
-import { createGiteaApi, type GiteaApi } from "../support/gitea_api.ts";
-import { eventually } from "../support/eventually.ts";
 import { isObject } from "../../lib/json_object.ts";
+import { eventually } from "../support/eventually.ts";
+import { createGiteaApi, type GiteaApi } from "../support/gitea_api.ts";
 import { imageConfig, parseDockerfile } from "../support/kube_dockerfile.ts";
 import { at } from "../support/kube_manifests.ts";
-import { run } from "../support/process.ts";
 import type { Peers } from "../support/peers.ts";
+import { run } from "../support/process.ts";
 import { type Cluster, type Installation, LISTEN } from "./cluster.ts";
 
 /** What a test changes of a controller's Pod. */

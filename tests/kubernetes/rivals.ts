@@ -1,5 +1,5 @@
-import type { KubeClient } from "../support/kube_client.ts";
 import { eventually } from "../support/eventually.ts";
+import type { KubeClient } from "../support/kube_client.ts";
 import { layElection, LEASE } from "../support/lease_cluster.ts";
 import type { Peers } from "../support/peers.ts";
 import { startProcess } from "../support/process.ts";

@@ -1,7 +1,7 @@
 import { objectOrEmpty } from "../../lib/json_object.ts";
-import { at, listAt } from "../support/kube_manifests.ts";
-import type { KubeClient, KubeObject } from "../support/kube_client.ts";
 import { createBackgroundTasks } from "../support/background_tasks.ts";
+import type { KubeClient, KubeObject } from "../support/kube_client.ts";
+import { at, listAt } from "../support/kube_manifests.ts";
 
 /** A Service as a cluster plays it: an address that leads to the Pods that its selector matches. */
 export interface ServiceAddress extends AsyncDisposable {

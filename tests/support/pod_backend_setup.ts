@@ -1,10 +1,10 @@
+import { createPodBackend } from "../../backends/pod/pod_backend.ts";
+import { NO_TEMPLATE, type PodTemplate } from "../../backends/pod/template.ts";
 import type { Executor } from "../../controller/backend.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { specOf } from "../contract/backend_suite.ts";
 import { createFakeCluster } from "../fakes/cluster.ts";
-import { createPodBackend } from "../../backends/pod/pod_backend.ts";
-import { NO_TEMPLATE, type PodTemplate } from "../../backends/pod/template.ts";
 import { call } from "./calls.ts";
 import { POD_IDENTITY, POD_SETTINGS } from "./pod_settings.ts";
 

@@ -30,6 +30,34 @@ export function chooseParts(
   return wanted;
 }
 
+/** The whole number that an option gives. Throws a `TypeError` for any other text, and below `least`. */
+export function numberOption(text: string, least = 0): number {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isSafeInteger(value) || value < least) {
+    throw new TypeError(`Give a whole number from ${least} on: "${text}" is none`);
+  }
+  return value;
+}
+
+/** Throws unless this process may make cgroups. */
+export function requireRoot(suite: string): void {
+  if (Deno.uid() !== 0) throw new Error(`Run ${suite} as root: they make cgroups`);
+}
+
+/** Plays parts one after the other until the signal aborts; what one throws is a failure of it alone. */
+export async function playParts<
+  T extends { readonly report: Report; readonly signal: AbortSignal },
+>(
+  names: readonly string[],
+  parts: Readonly<Record<string, (stage: T) => Promise<void>>>,
+  stage: T,
+): Promise<void> {
+  for (const name of names) {
+    stage.signal.throwIfAborted();
+    await stage.report.attempt(`part "${name}"`, async () => await parts[name]?.(stage));
+  }
+}
+
 /** Prints the last lines of a suite that began at `started`; its exit code. */
 export function endSuite(
   report: Report,

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { type BackendName, BACKENDS } from "../../controller/model/ids.ts";
 import type { StatusView } from "../../controller/views/views.ts";
+import type { Alone } from "../support/contract_suites.ts";
 import { quantile } from "../support/quantile.ts";
+import { requireRoot } from "../support/suite_parts.ts";
 import { type Hang, playHang, WHOLE_HANG_MS } from "./apart_hang.ts";
 import { compareEvents, type Sample, WAITING } from "./apart_jobs.ts";
 import { type Apart, type Side, startApart } from "./apart_stage.ts";
-import type { Alone } from "../support/contract_suites.ts";
 
 /** How the part is played. */
 export interface ApartPlan {
@@ -24,7 +25,7 @@ const NAMES = { pod: "Pod", vm: "microVM" } as const;
 
 /** Each side's jobs start as fast while the other side does not answer, and those that wait run later. */
 export async function checkApart(alone: Alone, plan: ApartPlan): Promise<void> {
-  if (Deno.uid() !== 0) throw new Error("Run the tests of both sides as root: they make cgroups");
+  requireRoot("the tests of both sides");
   const started = performance.now();
   await using apart = await startApart(alone);
   alone.report.say(`both sides are up after ${seconds(performance.now() - started)}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { stringifyYaml } from "../../controller/model/workflow.ts";
 import { type BackendName, BACKENDS } from "../../controller/model/ids.ts";
+import { stringifyYaml } from "../../controller/model/workflow.ts";
 import type { AssignmentDetailView, AssignmentView, Page } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RepositoryFile } from "../support/gitea_api.ts";

@@ -5,8 +5,9 @@ import { prepareProduct } from "../e2e/by_product.ts";
 import type { Report } from "../e2e/report.ts";
 import { EXECUTOR_IMAGE, NAMESPACE, startCluster } from "../kubernetes/cluster.ts";
 import { giteaOf } from "../kubernetes/replicas.ts";
-import { type HangProxy, startHangProxy } from "../support/hang_proxy.ts";
+import type { Alone } from "../support/contract_suites.ts";
 import type { GiteaApi } from "../support/gitea_api.ts";
+import { type HangProxy, startHangProxy } from "../support/hang_proxy.ts";
 import { at, listAt } from "../support/kube_manifests.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
 import { AGENT_ROUND, startGuestAgent } from "./apart_agent.ts";
@@ -15,7 +16,6 @@ import { startVmController, type VmController } from "./controller.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 import { openSandboxObjects } from "./sandbox_objects.ts";
 import type { Stage } from "./stage.ts";
-import type { Alone } from "../support/contract_suites.ts";
 
 /** One backend of the controller, and the way to the server that it depends on. */
 export interface Side {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { BackendView } from "../../controller/views/views.ts";
 import { eventually } from "../support/eventually.ts";
-import { AFTER, BEFORE, keepAlive, LIFETIME_S, roleOf, TOLD_MS } from "./ending_cases.ts";
 import { startVmController } from "./controller.ts";
+import { AFTER, BEFORE, keepAlive, LIFETIME_S, roleOf, TOLD_MS } from "./ending_cases.ts";
 import { type Job, type JobWorld, startJob } from "./job.ts";
 import { startPlatform } from "./platform.ts";
 import { playJob } from "./player.ts";

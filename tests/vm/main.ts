@@ -10,6 +10,16 @@
 import { parseArgs } from "node:util";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { createReport } from "../e2e/report.ts";
+import { stopSignal } from "../support/stop_signal.ts";
+import {
+  chooseParts,
+  endSuite,
+  numberOption,
+  PART_OPTIONS,
+  playParts,
+  printLine,
+  requireRoot,
+} from "../support/suite_parts.ts";
 import { type ApartPlan, checkApart } from "./apart.ts";
 import { checkChain } from "./chain.ts";
 import { checkEndings } from "./endings.ts";
@@ -17,8 +27,6 @@ import { checkRecovery } from "./recovery.ts";
 import { checkSamples } from "./samples.ts";
 import { type Stage, startStage } from "./stage.ts";
 import { checkContract, checkRounds } from "./suites.ts";
-import { stopSignal } from "../support/stop_signal.ts";
-import { chooseParts, endSuite, PART_OPTIONS, printLine } from "../support/suite_parts.ts";
 
 /** Those that start their servers themselves. */
 const ALONE: readonly string[] = ["contract", "rounds", "apart"];
@@ -48,9 +56,9 @@ export async function main(
   });
   const wanted = chooseParts(values, NAMES, print);
   if (wanted === null) return 0;
-  const plan = { rounds: number(values.rounds), seed: number(values.seed) };
+  const plan = { rounds: numberOption(values.rounds, 1), seed: numberOption(values.seed, 1) };
   const apart: ApartPlan = {
-    hangMs: number(values["hang-seconds"]) * 1000,
+    hangMs: numberOption(values["hang-seconds"], 1) * 1000,
     hung: BACKENDS.toReversed().filter((name) => values.hung === undefined || name === values.hung),
   };
   if (apart.hung.length === 0) throw new TypeError(`Hang "${values.hung}": it is no backend`);
@@ -66,23 +74,12 @@ export async function main(
     }
     const parts = wanted.filter((name) => !ALONE.includes(name));
     if (parts.length === 0) return;
-    if (Deno.uid() !== 0) throw new Error("Run the tests of microVMs as root: they make cgroups");
+    requireRoot("the tests of microVMs");
     await using stage = await startStage({ report, signal });
     print(`the servers are up after ${((performance.now() - started) / 1000).toFixed(1)} s`);
-    for (const name of parts) {
-      signal.throwIfAborted();
-      await report.attempt(`part "${name}"`, async () => await PARTS[name]?.(stage));
-    }
+    await playParts(parts, PARTS, stage);
   });
   return endSuite(report, started, print);
-}
-
-function number(text: string): number {
-  const value = Number(text);
-  if (text === "" || !Number.isSafeInteger(value) || value < 1) {
-    throw new TypeError(`Read "${text}": no number above 0`);
-  }
-  return value;
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args, printLine));

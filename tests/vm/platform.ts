@@ -1,5 +1,5 @@
-import { type Container, startContainer } from "../support/container.ts";
 import { createBackgroundTasks } from "../support/background_tasks.ts";
+import { type Container, startContainer } from "../support/container.ts";
 import { boundIn, jobIn } from "../support/vm_backend_setup.ts";
 import { openSandboxObjects, type SandboxObject } from "./sandbox_objects.ts";
 import type { Stage } from "./stage.ts";

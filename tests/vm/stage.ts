@@ -1,5 +1,5 @@
-import type { Report } from "../e2e/report.ts";
 import { prepareProduct, type ProductBase } from "../e2e/by_product.ts";
+import type { Report } from "../e2e/report.ts";
 import { type Image, layExecutorImage } from "../support/container_image.ts";
 import { createGiteaApi, type GiteaApi } from "../support/gitea_api.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
