@@ -18,7 +18,8 @@ export function openSandboxes(config: Config, context: PartsContext): SandboxPar
       "Make sandboxes: OPENSANDBOX_API, OPENSANDBOX_API_KEY and SPIFFE_ENDPOINT_SOCKET are required",
     );
   }
-  let mayAct = (): void => {
+  // The client is made before anybody leads, the leader's guard with the lead: until then no change passes.
+  let leaderGuard = (): void => {
     throw new Error("Make sandboxes: this process does not lead yet");
   };
   const api = stack.use(createLifecycle({
@@ -28,12 +29,12 @@ export function openSandboxes(config: Config, context: PartsContext): SandboxPar
       readKey: async () => new Secret((await Deno.readTextFile(apiKeyFile)).trim()),
     },
     clock,
-    before: () => mayAct(),
+    before: () => leaderGuard(),
   }));
   sources.opensandbox = () => api.status();
   return {
     async vmBackend(gitea, guard, records) {
-      mayAct = guard;
+      leaderGuard = guard;
       return createVmBackend({
         api,
         pool,

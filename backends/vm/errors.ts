@@ -5,7 +5,8 @@ import { SandboxError, type SandboxErrorCode } from "./sandboxes.ts";
 
 /**
  * What a failed call means for the executor. `action`: what was tried, with the executor's name. Only
- * `quota`, `refused` and `invalid` say that surely nothing was done.
+ * `quota`, `refused` and `invalid` say that surely nothing was done: after a create, `start_failed` and
+ * `start_timeout` come here when a look has found that nothing is left.
  */
 export function toBackendError(action: string, error: unknown): BackendError {
   if (error instanceof BackendError) return error;

@@ -57,8 +57,8 @@ export interface Sandboxes {
   delete(id: string, call: Call): Promise<boolean>;
 }
 
-/** Codes of {@link SandboxError}. The first ones say that surely nothing was made. */
-export type SandboxErrorCode =
+/** Codes of {@link SandboxError} that say that surely nothing was made. */
+export type NothingMade =
   /** Every sandbox of the pool is taken. */
   | "pool_full"
   | "pool_missing"
@@ -67,18 +67,27 @@ export type SandboxErrorCode =
   | "unauthorized"
   /** 403 of another kind. */
   | "forbidden"
-  /** 400, 404, 409, 422: what was sent does not fit there. */
+  /** 400, 404, 405, 409, 422: what was sent does not fit there. */
   | "invalid"
   /** 429: too many calls. */
   | "throttled"
   /** Nothing was sent: no connection. */
-  | "unreachable"
-  /** It failed while it started, and the server has removed it. */
+  | "unreachable";
+
+/** Codes of {@link SandboxError} after which a sandbox may be there. */
+export type MaybeMade =
+  /** It failed while it started, and the server says that it has removed it. */
   | "start_failed"
-  /** It did not start in time, and the server has removed it: with old operators, a full pool. */
+  /**
+   * It did not start in time, and the server says that it has removed it: with old operators, a full
+   * pool.
+   */
   | "start_timeout"
   /** No answer, or none that can be understood: it may have been done. */
   | "unknown_outcome";
+
+/** Codes of {@link SandboxError}. */
+export type SandboxErrorCode = NothingMade | MaybeMade;
 
 /** The server said no, or did not answer. */
 export class SandboxError extends Error {

@@ -1,17 +1,12 @@
 import type { Call, Executor } from "../../controller/backend.ts";
-import {
-  type ExecutorName,
-  type Instance,
-  type TaskId,
-  taskIdOf,
-} from "../../controller/model/ids.ts";
-import { metadataKeys } from "../../controller/model/metadata.ts";
+import type { ExecutorName, Instance, TaskId } from "../../controller/model/ids.ts";
 import type { KeyedMutex } from "../../lib/keyed_mutex.ts";
 import type { Logger } from "../../lib/logger.ts";
-import { groupsOf, keptOf, spareOf } from "./duplicates.ts";
-import type { Remains } from "./remains.ts";
+import { keptOf, spareOf } from "./duplicates.ts";
+import type { MetadataCodec } from "./metadata_codec.ts";
 import { byAge, type Sandbox, SandboxError, type Sandboxes } from "./sandboxes.ts";
-import { executorOf, nameOf, selectorOf } from "./status.ts";
+import { executorOf } from "./status.ts";
+import type { Tombstones } from "./tombstones.ts";
 
 /**
  * Which sandboxes are there, and which of them is an executor. Every method rejects with what the server
@@ -30,6 +25,8 @@ export interface Sightings {
    * cannot be deleted now is met by the next list.
    */
   sweep(several: readonly ExecutorName[], call: Call): Promise<void>;
+  /** Deletes the executor, and before it those that it has too many of. False when it was not there. */
+  remove(executor: Pick<Executor, "name" | "uid">, call: Call): Promise<boolean>;
 }
 
 /** What one list has shown. */
@@ -42,11 +39,11 @@ export interface Sighted {
 /** What {@link createSightings} needs. */
 export interface SightingsDeps {
   readonly api: Pick<Sandboxes, "list" | "get" | "delete">;
-  readonly prefix: string;
+  readonly codec: MetadataCodec;
   readonly instance: Instance;
-  readonly remains: Remains;
-  /** Which sandbox a create has given out, for as long as it is there. */
-  readonly given: Map<ExecutorName, string>;
+  readonly tombstones: Tombstones;
+  /** Which sandbox a create has handed out, for as long as it is there. */
+  readonly handedOut: Map<ExecutorName, string>;
   readonly turns: KeyedMutex;
   readonly logger: Logger;
   guard(): void;
@@ -56,68 +53,74 @@ export interface SightingsDeps {
 
 /** Makes {@link Sightings}. */
 export function createSightings(deps: SightingsDeps): Sightings {
-  const { api, prefix, remains, given, turns, logger } = deps;
-  const { labels } = metadataKeys(prefix);
-  const all = { [labels.backend]: "vm" };
+  const { api, codec, tombstones, handedOut, turns, logger } = deps;
 
   const lookUp = async (name: ExecutorName, call: Call): Promise<readonly Sandbox[]> => {
-    const selector = selectorOf(name, prefix);
+    const selector = codec.selectorOf(name);
     if (selector !== undefined) return await api.list(selector, call);
     const found = await api.get(name, call);
-    return found === undefined || nameOf(found, prefix) !== name ? [] : [found];
+    return found === undefined || codec.nameOf(found) !== name ? [] : [found];
   };
 
   const kept = async (group: readonly Sandbox[], call: Call): Promise<Sandbox | undefined> => {
     const [first, second] = group;
     if (first === undefined || second === undefined) return first;
-    const isOurs = first.metadata[labels.instance] === deps.instance;
-    const task = taskIdOf(first.metadata[labels.assignmentId] ?? "");
-    const recorded = isOurs && task !== undefined ? await deps.recordedUid(task, call) : null;
-    return keptOf(group, { prefix, given, recorded });
+    const task = codec.isOf(first, deps.instance) ? codec.taskOf(first) : undefined;
+    const recorded = task === undefined ? null : await deps.recordedUid(task, call);
+    return keptOf(group, { codec, handedOut, recorded });
   };
 
   /** One that a list lacks: lists come from a cache of the server's, `get` asks what is behind it. */
   const stillThere = async (name: ExecutorName, call: Call): Promise<Sandbox | undefined> => {
-    const last = remains.last(name);
+    const last = tombstones.last(name);
     if (last === undefined) return undefined;
     const found = await api.get(last.id, call);
-    if (found !== undefined && nameOf(found, prefix) === name) return found;
-    if (remains.last(name)?.id === last.id) remains.vanished(name);
+    if (found !== undefined && codec.nameOf(found) === name) return found;
+    if (tombstones.last(name)?.id === last.id) tombstones.vanished(name);
     return undefined;
+  };
+
+  /** Deletes those of a group that the executor has too many of. */
+  const deleteSpare = async (group: readonly Sandbox[], executor: Sandbox, call: Call) => {
+    for (const { id } of spareOf(group, executor, codec)) {
+      deps.guard();
+      logger.warn("a second sandbox of one assignment is deleted", { executor: id });
+      await api.delete(id, call);
+    }
   };
 
   return {
     lookUp,
     async find(name, call) {
       const group = await lookUp(name, call);
-      const last = remains.last(name);
+      const last = tombstones.last(name);
       const isMissing = last !== undefined && !group.some(({ id }) => id === last.id);
       const found = isMissing ? await stillThere(name, call) : undefined;
       return await kept(found === undefined ? group : [...group, found].sort(byAge), call);
     },
     async list(call) {
-      const before = [...given];
-      const sandboxes = await api.list(all, call);
-      for (const last of remains.missing(sandboxes)) {
-        const found = await stillThere(nameOf(last, prefix), call).catch((error) => {
+      const before = [...handedOut];
+      const sandboxes = await api.list(codec.oursSelector, call);
+      for (const last of tombstones.missing(sandboxes)) {
+        const found = await stillThere(codec.nameOf(last), call).catch((error) => {
           if (error instanceof SandboxError) return last; // Nobody can say that it is gone.
           throw error;
         });
         if (found !== undefined) sandboxes.push(found);
       }
       const ids = new Set(sandboxes.map(({ id }) => id));
-      for (const [name, id] of before) if (!ids.has(id)) given.delete(name);
-      const groups = groupsOf(sandboxes.sort(byAge), prefix);
+      for (const [name, id] of before) if (!ids.has(id)) handedOut.delete(name);
+      const groups = [...Map.groupBy(sandboxes.sort(byAge), codec.nameOf).values()];
       const best = await Promise.all(groups.map((group) => kept(group, call)));
       const found = best.filter((sandbox) => sandbox !== undefined);
-      found.forEach(remains.see);
-      const there = found.map((sandbox) => executorOf(sandbox, prefix));
+      found.forEach(tombstones.see);
+      const there = found.map((sandbox) => executorOf(sandbox, codec));
       const names = new Set(there.map(({ name }) => name));
-      const gone = remains.all().filter(({ name }) => !names.has(name));
+      const gone = tombstones.all().filter(({ name }) => !names.has(name));
       const several = groups.filter(({ length }) => length > 1).flatMap(([first]) => first ?? []);
       return {
         executors: [...there, ...gone],
-        several: several.map((sandbox) => nameOf(sandbox, prefix)),
+        several: several.map((sandbox) => codec.nameOf(sandbox)),
       };
     },
     async sweep(several, call) {
@@ -126,17 +129,22 @@ export function createSightings(deps: SightingsDeps): Sightings {
           await turns.run(name, call.signal, async () => {
             const group = await lookUp(name, call);
             const best = await kept(group, call);
-            for (const { id } of best === undefined ? [] : spareOf(group, best, prefix)) {
-              deps.guard();
-              logger.warn("a second sandbox of one assignment is deleted", { executor: id });
-              await api.delete(id, call);
-            }
+            if (best !== undefined) await deleteSpare(group, best, call);
           });
         } catch (error) {
           if (!(error instanceof SandboxError)) throw error;
           logger.warn("a second sandbox of one assignment stays", { executor: name, error });
         }
       }
+    },
+    async remove({ name, uid }, call) {
+      const group = await lookUp(name, call);
+      const own = group.find(({ id }) => id === uid);
+      // Its duplicates first: once it is gone nobody could tell them from others.
+      if (own !== undefined) await deleteSpare(group, own, call);
+      deps.guard();
+      // Also one that the list lacks, which comes from a cache.
+      return await api.delete(uid, call);
     },
   };
 }

@@ -7,21 +7,20 @@ import {
   type ExecutorSpec,
 } from "../../controller/backend.ts";
 import type { ExecutorName, Instance, TaskId } from "../../controller/model/ids.ts";
-import { metadataKeys } from "../../controller/model/metadata.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createKeyedMutex } from "../../lib/keyed_mutex.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { randomHex } from "../../lib/random_hex.ts";
-import { decodeAnnotations, encodeAnnotations } from "./annotations.ts";
-import { createPace } from "./create_pace.ts";
-import { createCreating } from "./creating.ts";
-import { spareOf } from "./duplicates.ts";
+import { createBindIdentity } from "./bind_identity.ts";
+import { createCreateLimiter } from "./create_limiter.ts";
 import { EXECUTOR_ENTRYPOINT } from "./entrypoint.ts";
 import { toBackendError, toReadError } from "./errors.ts";
-import { createRemains } from "./remains.ts";
+import { createMetadataCodec, type MetadataCodec } from "./metadata_codec.ts";
+import { createSandboxCreator } from "./sandbox_creator.ts";
 import type { NewSandbox, Sandbox, Sandboxes } from "./sandboxes.ts";
 import { createSightings } from "./sightings.ts";
-import { BOUND, boundKey, executorOf } from "./status.ts";
+import { executorOf } from "./status.ts";
+import { createTombstones } from "./tombstones.ts";
 import { pollSandboxes } from "./watch.ts";
 
 /**
@@ -60,11 +59,15 @@ export interface VmBackendOptions {
   readonly randomId?: () => string;
 }
 
+const CREATES_PER_SECOND = 2;
+const DOUBT_MS = 20_000;
+const POLL_MS = 5_000;
+
 /**
  * Executors as sandboxes of an OpenSandbox pool. The server names sandboxes itself and makes one for
  * each request, so that ours are found by metadata. It has no watch: one list at an interval stands for
  * all. What is true of an executor is read from the server each time; kept here are creates without an
- * answer, and ends that the server does not tell (`remains.ts`).
+ * answer, and ends that the server does not tell (`tombstones.ts`).
  *
  * ```
  *  create --> Pending --> Running --> Failed, Terminated ---+
@@ -77,16 +80,16 @@ export interface VmBackendOptions {
 export function createVmBackend(options: VmBackendOptions): Backend {
   const { api, clock, prefix, guard } = options;
   const logger = options.logger.child({ backend: "vm" });
-  const { labels, annotations } = metadataKeys(prefix);
-  const remains = createRemains(options);
-  const pace = createPace({
+  const codec = createMetadataCodec(prefix);
+  const tombstones = createTombstones({ ...options, codec });
+  const limiter = createCreateLimiter({
     pool: options.pool,
+    perSecond: options.createsPerSecond ?? CREATES_PER_SECOND,
     clock,
     logger,
-    perSecond: options.createsPerSecond ?? 2,
   });
-  /** Which sandbox a create has given out, for as long as it is there. */
-  const given = new Map<ExecutorName, string>();
+  /** Which sandbox a create has handed out, for as long as it is there. */
+  const handedOut = new Map<ExecutorName, string>();
   /**
    * By name: what is decided about several sandboxes holds until it is done. And the server merges
    * metadata without a lock: of two PATCHes at one time one may undo the other (measured on 1.1.1).
@@ -95,43 +98,46 @@ export function createVmBackend(options: VmBackendOptions): Backend {
 
   const sightings = createSightings({
     ...options,
+    codec,
     logger,
-    remains,
-    given,
+    tombstones,
+    handedOut,
     turns,
     recordedUid: async (task, call) => await options.recordedUid?.(task, call) ?? null,
   });
-  const { lookUp } = sightings;
   /** Names of which the last list had several. */
   let several: readonly ExecutorName[] = [];
-  const seen = (sandbox: Sandbox) => executorOf(sandbox, prefix);
+  const toExecutor = (sandbox: Sandbox) => executorOf(sandbox, codec);
 
-  const creating = createCreating({
+  const creator = createSandboxCreator({
     api,
-    pace,
+    limiter,
     clock,
-    doubtMs: options.doubtMs ?? 20_000,
-    lookUp,
+    doubtMs: options.doubtMs ?? DOUBT_MS,
+    lookUp: sightings.lookUp,
     randomId: options.randomId ?? (() => randomHex(16)),
     guard,
   });
 
+  const bind = createBindIdentity({ api, codec, prefix, sightings, guard });
+
   const read = <T>(action: string, { signal }: Call, run: () => Promise<T>) =>
-    attempt(run, signal, (error) => toReadError(action, error));
+    runCall(run, signal, (error) => toReadError(action, error));
 
   const find = async (name: ExecutorName, call: Call): Promise<Executor | undefined> => {
     let found = await sightings.find(name, call);
     // A create that nobody waits for any more may be about to show.
-    for (let looks = 1; found === undefined && await creating.settled(name, call); looks++) {
+    for (let looks = 1; found === undefined && await creator.settled(name, call); looks++) {
       found = await sightings.find(name, call);
       if (found !== undefined || looks < MAX_LOOKS) continue;
       const why = "it is being made, and the server has not answered yet";
       throw new BackendError("unavailable", `Find executor "${name}": ${why}`);
     }
-    if (found === undefined) return remains.of(name);
-    remains.see(found);
+    if (found === undefined) return tombstones.of(name);
+    tombstones.see(found);
     // Of one that goes away after its start has failed, that failure is told.
-    return found.state === "Stopping" ? remains.of(name) ?? seen(found) : seen(found);
+    const failed = found.state === "Stopping" ? tombstones.of(name) : undefined;
+    return failed ?? toExecutor(found);
   };
 
   return {
@@ -141,52 +147,33 @@ export function createVmBackend(options: VmBackendOptions): Backend {
     find: (name, call) => read(`Find executor "${name}"`, call, () => find(name, call)),
     create(spec, call) {
       const action = `Make executor "${spec.name}"`;
-      return attempt(
+      return runCall(
         async () => {
-          if (remains.of(spec.name) !== undefined) {
+          if (tombstones.of(spec.name) !== undefined) {
             throw new BackendError("conflict", `${action}: what is left of another one is there`);
           }
-          const made = await creating.create(spec, sandboxOf(spec), call);
+          const made = await creator.create(spec, newSandbox(spec, options, codec), call);
           if ("uid" in made) {
-            remains.add(made);
+            tombstones.add(made);
             return made;
           }
-          given.set(spec.name, made.id);
-          remains.see(made);
-          return seen(made);
+          handedOut.set(spec.name, made.id);
+          tombstones.see(made);
+          return toExecutor(made);
         },
         call.signal,
         (error) => toBackendError(action, error),
       );
     },
-    bindIdentity({ name, uid }, assignment, call) {
+    bindIdentity(executor, assignment, call) {
+      const { name } = executor;
+      const work = () => bind(executor, assignment, call);
       const action = `Bind the identity of executor "${name}"`;
-      const bind = async () => {
-        const sandbox = await sightings.find(name, call);
-        if (sandbox === undefined || sandbox.id !== uid || sandbox.state === "Stopping") {
-          throw new BackendError("conflict", `${action}: it is gone, or being deleted`);
-        }
-        const decoded = decodeAnnotations(sandbox.metadata, prefix);
-        const stated = decoded.kind === "decoded" ? decoded.annotations[annotations.spiffeId] : "";
-        if (stated !== assignment.identity.spiffeId) {
-          const why = decoded.kind === "decoded"
-            ? `sandbox ${uid} has inconsistent SPIFFE identity metadata`
-            : decoded.detail;
-          throw new BackendError("invalid", `${action}: ${why}`, { retryable: false });
-        }
-        if (sandbox.metadata[boundKey(prefix)] === BOUND) return;
-        guard();
-        const bound = { [boundKey(prefix)]: BOUND };
-        if (await api.patch(uid, bound, call)) return;
-        throw new BackendError("conflict", `${action}: it is gone`);
-      };
-      return read(action, call, () => turns.run(name, call.signal, bind));
+      return read(action, call, () => turns.run(name, call.signal, work));
     },
     markTerminal({ name, uid }, call) {
-      return read(`Mark executor "${name}"`, call, async () => {
-        const marked = { [labels.terminal]: "true" };
-        await turns.run(name, call.signal, () => api.patch(uid, marked, call));
-      });
+      const work = async () => void await api.patch(uid, codec.terminal, call);
+      return read(`Mark executor "${name}"`, call, () => turns.run(name, call.signal, work));
     },
     list: (call) =>
       read("List executors", call, async () => {
@@ -207,52 +194,46 @@ export function createVmBackend(options: VmBackendOptions): Backend {
         find: (name) =>
           read(`Find executor "${name}"`, { signal }, () =>
             find(name, { signal })),
-        made: () => given.keys(),
-        pollMs: options.pollMs ?? 5_000,
+        made: () => handedOut.keys(),
+        pollMs: options.pollMs ?? POLL_MS,
         clock,
         logger,
       }, signal),
-    delete({ name, uid }, call) {
-      const remove = async () => {
-        const group = await lookUp(name, call);
-        const own = group.find(({ id }) => id === uid);
-        // Its duplicates first: once it is gone nobody could tell them from others.
-        for (const { id } of own === undefined ? [] : spareOf(group, own, prefix)) {
-          guard();
-          await api.delete(id, call);
+    delete(executor, call) {
+      const { name, uid } = executor;
+      const work = async () => {
+        if (await sightings.remove(executor, call)) {
+          limiter.freed();
+          creator.undone(name);
         }
-        guard();
-        // Also one that the list lacks, which comes from a cache.
-        if (await api.delete(uid, call)) {
-          pace.freed();
-          creating.undone(name);
-        }
-        remains.forget({ name, uid });
-        if (given.get(name) === uid) given.delete(name);
+        tombstones.forget(executor);
+        if (handedOut.get(name) === uid) handedOut.delete(name);
       };
-      return read(`Delete executor "${name}"`, call, () => turns.run(name, call.signal, remove));
+      return read(`Delete executor "${name}"`, call, () => turns.run(name, call.signal, work));
     },
   };
+}
 
-  function sandboxOf(spec: ExecutorSpec): NewSandbox {
-    return {
-      pool: options.pool,
-      entrypoint: EXECUTOR_ENTRYPOINT,
-      environment: { ...spec.environment, SPIFFE_ENDPOINT_SOCKET: options.endpointSocket },
-      metadata: {
-        ...spec.metadata.labels,
-        ...encodeAnnotations(spec.metadata.annotations, prefix),
-      },
-      timeoutMs: options.timeoutMs,
-    };
-  }
+/** What the server is asked for. */
+function newSandbox(
+  spec: ExecutorSpec,
+  options: VmBackendOptions,
+  codec: MetadataCodec,
+): NewSandbox {
+  return {
+    pool: options.pool,
+    entrypoint: EXECUTOR_ENTRYPOINT,
+    environment: { ...spec.environment, SPIFFE_ENDPOINT_SOCKET: options.endpointSocket },
+    metadata: codec.encode(spec.metadata),
+    timeoutMs: options.timeoutMs,
+  };
 }
 
 /** A second apart: others wait for this. */
 const MAX_LOOKS = 10;
 
 /** Runs one call of the port: what it throws is the signal's reason, or what `judge` makes of it. */
-async function attempt<T>(
+async function runCall<T>(
   run: () => Promise<T>,
   signal: AbortSignal,
   judge: (error: unknown) => BackendError,

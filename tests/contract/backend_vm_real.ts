@@ -4,8 +4,8 @@
  * `deno test -A tests/contract/backend_vm_real.ts`.
  */
 import assert from "node:assert/strict";
+import { createMetadataCodec } from "../../backends/vm/metadata_codec.ts";
 import { type Sandbox, SandboxError, type Sandboxes } from "../../backends/vm/sandboxes.ts";
-import { selectorOf } from "../../backends/vm/status.ts";
 import { createLifecycle, type Lifecycle } from "../../clients/opensandbox/lifecycle.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
@@ -62,7 +62,7 @@ function client(): Lifecycle {
 }
 
 async function ids(name: string): Promise<string[]> {
-  const selector = selectorOf(name, VM_PREFIX);
+  const selector = createMetadataCodec(VM_PREFIX).selectorOf(name);
   assert.ok(selector !== undefined);
   return (await client().list(selector, call)).map(({ id }) => id);
 }

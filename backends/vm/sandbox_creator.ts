@@ -7,16 +7,17 @@ import {
 import type { ExecutorName } from "../../controller/model/ids.ts";
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { CreatePace } from "./create_pace.ts";
+import type { CreateLimiter } from "./create_limiter.ts";
 import { toBackendError } from "./errors.ts";
 import { type NewSandbox, type Sandbox, SandboxError, type Sandboxes } from "./sandboxes.ts";
-import { codeOfStart, remains } from "./status.ts";
+import { failureCode } from "./status.ts";
+import { tombstone } from "./tombstones.ts";
 
 /** Makes sandboxes, at most one for each name, at a server that makes one for each request. */
-export interface Creating {
+export interface SandboxCreator {
   /**
    * Rejects with a {@link BackendError}, or the signal's reason: the request goes on then, because a
-   * sandbox would be made all the same, and {@link Creating.settled} waits for it.
+   * sandbox would be made all the same, and {@link SandboxCreator.settled} waits for it.
    */
   create(spec: ExecutorSpec, sandbox: NewSandbox, call: Call): Promise<Sandbox | Executor>;
   /**
@@ -36,10 +37,10 @@ interface Underway {
 
 const MOMENT_MS = 1_000;
 
-/** What {@link createCreating} needs. */
-export interface CreatingDeps {
+/** What {@link createSandboxCreator} needs. */
+export interface SandboxCreatorDeps {
   readonly api: Pick<Sandboxes, "create">;
-  readonly pace: CreatePace;
+  readonly limiter: CreateLimiter;
   readonly clock: Clock;
   /** For how long a create without an answer may still come through. */
   readonly doubtMs: number;
@@ -50,12 +51,12 @@ export interface CreatingDeps {
 }
 
 /**
- * Makes {@link Creating}. The server's create is not idempotent, so that before each one the name is
+ * Makes {@link SandboxCreator}. The server's create is not idempotent, so that before each one the name is
  * looked up by metadata, and after each lost answer nothing is made under that name until the lost one
  * must have shown itself.
  */
-export function createCreating(deps: CreatingDeps): Creating {
-  const { api, pace, clock } = deps;
+export function createSandboxCreator(deps: SandboxCreatorDeps): SandboxCreator {
+  const { api, limiter, clock } = deps;
   const underway = new Map<ExecutorName, Underway>();
   const doubts = new Map<ExecutorName, number>();
   const never = new AbortController().signal;
@@ -77,31 +78,32 @@ export function createCreating(deps: CreatingDeps): Creating {
   };
 
   /** The whole of one request, whoever still waits for it. */
-  const request = async (action: string, spec: ExecutorSpec, sandbox: NewSandbox, call: Call) => {
-    const attempt = await pace.take(action, call);
+  const request = async (
+    action: string,
+    { spec, sandbox }: { readonly spec: ExecutorSpec; readonly sandbox: NewSandbox },
+    call: Call,
+  ): Promise<Sandbox | Executor> => {
+    const permit = await limiter.take(action, call);
     try {
       deps.guard();
     } catch (error) {
-      attempt.dropped();
+      permit.dropped();
       throw error;
     }
-    const made = async (): Promise<Sandbox | Executor> => {
-      try {
-        const answer = await api.create(sandbox, { signal: never });
-        attempt.succeeded();
-        doubts.delete(spec.name);
-        return answer;
-      } catch (error) {
-        const failure = error instanceof SandboxError
-          ? error
-          : new SandboxError("unknown_outcome", "given up", { cause: error });
-        // What was deleted did not start in time: that says nothing about the pool.
-        if (underway.get(spec.name)?.undone) attempt.dropped();
-        else attempt.failed(failure);
-        return await afterFailure(action, spec, failure);
-      }
-    };
-    return made();
+    try {
+      const made = await api.create(sandbox, { signal: never });
+      permit.succeeded();
+      doubts.delete(spec.name);
+      return made;
+    } catch (error) {
+      const failure = error instanceof SandboxError
+        ? error
+        : new SandboxError("unknown_outcome", "given up", { cause: error });
+      // What was deleted did not start in time: that says nothing about the pool.
+      if (underway.get(spec.name)?.undone) permit.dropped();
+      else permit.failed(failure);
+      return await afterFailure(action, spec, failure);
+    }
   };
 
   const afterFailure = async (
@@ -109,7 +111,7 @@ export function createCreating(deps: CreatingDeps): Creating {
     spec: ExecutorSpec,
     error: SandboxError,
   ): Promise<Executor> => {
-    // The server says that it has taken the sandbox away; it has been seen to fail at that.
+    // The server says that it has removed the sandbox; it has been seen to fail at that.
     const removed = error.code === "start_timeout" || error.code === "start_failed";
     const left = removed && await mayBeLeft(spec.name);
     if (error.code === "start_failed" && !left) return failedStart(spec, error);
@@ -128,14 +130,14 @@ export function createCreating(deps: CreatingDeps): Creating {
   };
 
   const failedStart = (spec: ExecutorSpec, { message }: SandboxError): Executor =>
-    remains(
+    tombstone(
       {
         name: spec.name,
         uid: `failed-${deps.randomId()}`,
         metadata: spec.metadata,
         createdAt: clock.now(),
       },
-      { phase: "Failed", code: codeOfStart(message), detail: message },
+      { phase: "Failed", code: failureCode(message), detail: message },
     );
 
   return {
@@ -145,18 +147,20 @@ export function createCreating(deps: CreatingDeps): Creating {
       if (underway.has(name)) throw new BackendError("conflict", `${action}: it is being made`);
       const { promise, resolve } = Promise.withResolvers<void>();
       underway.set(name, { done: promise, undone: false });
-      let work: Promise<unknown> = Promise.resolve();
+      const end = () => {
+        underway.delete(name);
+        resolve();
+      };
       try {
         await refuseTaken(action, name, call);
-        const making = request(action, spec, sandbox, call);
-        work = making;
-        return await abortable(making, call.signal);
-      } finally {
-        work.catch(() => {}).finally(() => {
-          underway.delete(name);
-          resolve();
-        });
+      } catch (error) {
+        end();
+        throw error;
       }
+      const making = request(action, { spec, sandbox }, call);
+      // Whether or not somebody still waits for it.
+      void making.then(end, end);
+      return await abortable(making, call.signal);
     },
     async settled(name, { signal }) {
       const waiting = underway.get(name);

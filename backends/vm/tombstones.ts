@@ -1,16 +1,16 @@
-import type { Executor } from "../../controller/backend.ts";
+import type { Ending, Executor } from "../../controller/backend.ts";
 import type { ExecutorName, Instance } from "../../controller/model/ids.ts";
-import { metadataKeys } from "../../controller/model/metadata.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { MetadataCodec } from "./metadata_codec.ts";
 import type { Sandbox } from "./sandboxes.ts";
-import { executorOf, nameOf, remains } from "./status.ts";
+import { executorOf } from "./status.ts";
 
 /**
  * Executors of which the server keeps nothing: those that failed while they started, and those whose
  * lifetime is over. Their end is told from here until they are deleted. In memory only: after a restart
  * they are simply gone.
  */
-export interface Remains {
+export interface Tombstones {
   /** A sandbox that is there now: what was left of an earlier one of its name is told no more. */
   see(sandbox: Sandbox): void;
   /** The one of that name that was seen last, and has not vanished since. */
@@ -34,15 +34,14 @@ const KEPT = 1_000;
 /** Between our clock and the server's. */
 const TOLERANCE_MS = 30_000;
 
-/** Makes {@link Remains}. */
-export function createRemains(options: {
+/** Makes {@link Tombstones}. */
+export function createTombstones(options: {
   readonly clock: Clock;
-  readonly prefix: string;
+  readonly codec: MetadataCodec;
   readonly instance: Instance;
   readonly timeoutMs: number;
-}): Remains {
-  const { clock, prefix, instance } = options;
-  const key = metadataKeys(prefix).labels.instance;
+}): Tombstones {
+  const { clock, codec, instance } = options;
   const known = new Map<ExecutorName, Sandbox>();
   const left = new Map<ExecutorName, { readonly executor: Executor; readonly since: number }>();
 
@@ -59,10 +58,10 @@ export function createRemains(options: {
     known.delete(name);
     if (sandbox?.expiresAt == null || clock.now() < sandbox.expiresAt - TOLERANCE_MS) return;
     const seconds = Math.round(options.timeoutMs / 1000);
-    const executor = executorOf(sandbox, prefix);
+    const executor = executorOf(sandbox, codec);
     // How its program had ended says more than that its sandbox is gone by now.
     if (executor.ended !== null) return add(executor);
-    add(remains(executor, {
+    add(tombstone(executor, {
       phase: "Expired",
       code: "executor_lost",
       detail: `the lifetime of its sandbox is over (VM_TIMEOUT_SECONDS: ${seconds} s)`,
@@ -77,8 +76,8 @@ export function createRemains(options: {
 
   return {
     see(sandbox) {
-      if (sandbox.metadata[key] !== instance) return;
-      const name = nameOf(sandbox, prefix);
+      if (!codec.isOf(sandbox, instance)) return;
+      const name = codec.nameOf(sandbox);
       known.set(name, sandbox);
       // One that still goes away after its start has failed says less than that failure.
       if (sandbox.state !== "Stopping") left.delete(name);
@@ -102,5 +101,23 @@ export function createRemains(options: {
       if (known.get(name)?.id === uid) known.delete(name);
       if (left.get(name)?.executor.uid === uid) left.delete(name);
     },
+  };
+}
+
+/** An executor that is not there any more, or never came to be, and whose end must be told. */
+export function tombstone(
+  executor: Pick<Executor, "name" | "uid" | "metadata" | "createdAt">,
+  ending: Pick<Ending, "code" | "detail"> & { readonly phase: string },
+): Executor {
+  const { phase, code, detail } = ending;
+  return {
+    ...executor,
+    phase,
+    identityTarget: null,
+    terminating: false,
+    ended: { code, detail, exitCode: null, lastLines: [] },
+    terminal: false,
+    node: null,
+    waiting: null,
   };
 }
