@@ -1,3 +1,4 @@
+import { AUDIT_RESULTS } from "../controller/actions/action_kinds.ts";
 import type { AuditView } from "../controller/views/views.ts";
 import { auditWords } from "./audit_words.ts";
 import { inert } from "./inert.ts";
@@ -30,7 +31,7 @@ export function AuditPage({ data }: { data: AuditData }) {
             name: "result",
             label: text.result,
             value: value("result"),
-            options: (["done", "refused", "failed"] as const).map((name) => [
+            options: AUDIT_RESULTS.map((name) => [
               name,
               text.results[name],
             ]),

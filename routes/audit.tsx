@@ -1,6 +1,6 @@
 import { AuditPage } from "../components/AuditPage.tsx";
 import { definePage } from "../web/define.ts";
-import { readAudit, readAuditFilters } from "../web/export.ts";
+import { readAudit, readAuditFilters } from "../web/filters.ts";
 import { loadList } from "../web/list_page.ts";
 
 /** Who did what, refused actions too, newest first. */

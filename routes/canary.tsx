@@ -1,5 +1,5 @@
 import { CanaryPage } from "../components/CanaryPage.tsx";
-import { actingOn } from "../web/acting.ts";
+import { actingOn } from "../web/actions/acting_on.ts";
 import { definePage } from "../web/define.ts";
 
 /** The label of the vm backend, and how both labels do beside each other. */

@@ -1,9 +1,10 @@
 import { type ExecutorRow, ExecutorsPage } from "../components/ExecutorsPage.tsx";
 import { BACKENDS } from "../controller/model/ids.ts";
 import type { ExecutorView, Views } from "../controller/views/views.ts";
-import { actingOn } from "../web/acting.ts";
+import { actingOn } from "../web/actions/acting_on.ts";
 import { definePage } from "../web/define.ts";
 import { loadList, oneOf, readFilters } from "../web/list_page.ts";
+import { withoutUndefined } from "../web/without_undefined.ts";
 
 /** All executors: ours with slot and job, unknown and foreign ones with why. */
 export default definePage({
@@ -12,13 +13,10 @@ export default definePage({
     const { views, url } = context;
     const filters = readFilters(url.searchParams, ["backend", "recovered"]);
     const backend = oneOf(BACKENDS, filters.backend);
-    const recovered = oneOf(["true", "false"], filters.recovered);
-    const list = await loadList(context, filters, (query) =>
-      views.executors({
-        ...query,
-        ...(backend === undefined ? {} : { backend }),
-        ...(recovered === undefined ? {} : { recovered: recovered === "true" }),
-      }));
+    const only = oneOf(["true", "false"], filters.recovered);
+    const recovered = only === undefined ? undefined : only === "true";
+    const set = withoutUndefined({ backend, recovered });
+    const list = await loadList(context, filters, (query) => views.executors({ ...query, ...set }));
     const backends = views.backends().map(({ name }) => name);
     const acting = actingOn(context, "");
     return {

@@ -1,6 +1,6 @@
 import { HistoryPage } from "../components/HistoryPage.tsx";
 import { definePage } from "../web/define.ts";
-import { readHistory, readHistoryFilters } from "../web/export.ts";
+import { readHistory, readHistoryFilters } from "../web/filters.ts";
 import { loadList } from "../web/list_page.ts";
 
 /** What happened to all assignments, newest first. */

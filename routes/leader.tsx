@@ -1,5 +1,5 @@
 import { LeaderPage } from "../components/LeaderPage.tsx";
-import { actingOn } from "../web/acting.ts";
+import { actingOn } from "../web/actions/acting_on.ts";
 import { definePage } from "../web/define.ts";
 
 /** Who leads: fields of the Lease, epoch, replicas. */

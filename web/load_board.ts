@@ -11,6 +11,7 @@ import {
 } from "../components/board.ts";
 import type { AssignmentView, Page, Views } from "../controller/views/views.ts";
 import { backendNameSchema, stateNameSchema } from "./schemas.ts";
+import { withoutUndefined } from "./without_undefined.ts";
 
 /** What the URL of the page Now asks for. */
 export interface BoardQuery {
@@ -108,7 +109,7 @@ async function readPage(
   if (cursor !== null && !/^[A-Za-z0-9_-]{1,500}$/.test(cursor)) return undefined;
   try {
     const limit = rows ?? Math.max(ROWS[name], MOST_OF_A_PAGE);
-    return await views.assignments({ ...given(filters, name), limit, cursor });
+    return await views.assignments({ ...portFilters(filters, name), limit, cursor });
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
@@ -118,7 +119,7 @@ async function readPage(
 const MOST_OF_A_PAGE = 100;
 
 async function readGroup(views: Views, filters: Filters, name: GroupName): Promise<Group> {
-  const query = { ...given(filters, name), limit: ROWS[name], cursor: null };
+  const query = { ...portFilters(filters, name), limit: ROWS[name], cursor: null };
   return groupOfPage(await views.assignments(query), name);
 }
 
@@ -127,10 +128,11 @@ function groupOfPage(page: Page<AssignmentView>, name: GroupName): Group {
 }
 
 /** The filters that are set, as the port wants them, for one list. */
-function given({ backend, state, repository }: Filters, name: GroupName) {
-  return {
-    ...(backend === null ? {} : { backend }),
-    ...(state === null ? { states: GROUPS[name] } : { state }),
-    ...(repository === null ? {} : { repository }),
-  };
+function portFilters({ backend, state, repository }: Filters, name: GroupName) {
+  return withoutUndefined({
+    backend: backend ?? undefined,
+    state: state ?? undefined,
+    states: state === null ? GROUPS[name] : undefined,
+    repository: repository ?? undefined,
+  });
 }

@@ -1,7 +1,7 @@
 import { createRoute, OpenAPIHono, z } from "@hono/zod-openapi";
 import type { ActionRoute, ApiRoute, Route } from "./define.ts";
 import { operationSchema, problemSchema, statusSchema } from "./schemas.ts";
-import { actionHeaders, conflictSchema } from "./schemas_actions.ts";
+import { actionHeaders, conflictSchema } from "./actions/schemas.ts";
 
 /** The OpenAPI 3.1 document of the API routes, made of the schemas of their queries and answers. */
 export function documentOf(routes: readonly Route[], version: string): unknown {

@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { AUDIT_RESULTS } from "../controller/actions/action_kinds.ts";
 import { assignmentIdSchema, backendNameSchema, stateNameSchema } from "./schemas.ts";
 
 /** No parameters. */
@@ -49,7 +50,7 @@ export const auditQuery = pageQuery.extend({
   actor: exact,
   action: exact,
   target: exact,
-  result: z.enum(["done", "refused", "failed"]).optional(),
+  result: z.enum(AUDIT_RESULTS).optional(),
 });
 
 /** Filters of the history. */
@@ -58,15 +59,6 @@ export const historyQuery = pageQuery.extend({
   event: exact,
   assignment: assignmentIdSchema.optional(),
 });
-
-/** A query without the filters that were not given. */
-export function given<T extends Readonly<Record<string, unknown>>>(query: T): Given<T> {
-  const entries = Object.entries(query).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as Given<T>;
-}
-
-/** `T` whose optional members are absent rather than undefined. */
-type Given<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
 /** `:id` of an assignment. */
 export const assignmentParams = z.object({ id: assignmentIdSchema });
@@ -78,5 +70,3 @@ export const executorParams = z.object({
 });
 /** `:id` of an operation. */
 export const operationParams = z.object({ id: z.string().min(1).max(200) });
-/** Variable to value. */
-export const configSchema = z.record(z.string(), z.string().nullable());

@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { AUDIT_RESULTS } from "../controller/actions/action_kinds.ts";
 import { type AssignmentId, BACKENDS, parseAssignmentId } from "../controller/model/ids.ts";
 import { REASONS } from "../controller/model/reason.ts";
 import type {
@@ -216,7 +217,7 @@ export const auditSchema = schemaOf<AuditView>()(
     after: z.unknown(),
     note: z.string(),
     requestId: z.string(),
-    result: z.enum(["done", "refused", "failed"]),
+    result: z.enum(AUDIT_RESULTS),
     error: z.string().nullable(),
   }).openapi("AuditEntry"),
 );
@@ -255,6 +256,9 @@ export const statusSchema = schemaOf<StatusView>()(
     eventsAt: time.nullable().exactOptional(),
   }).openapi("Status"),
 );
+
+/** The configuration: variable to value. */
+export const configSchema = z.record(z.string(), z.string().nullable());
 
 /** An error as `application/problem+json` (RFC 9457), with the id that the log names too. */
 export const problemSchema = z.object({

@@ -4,7 +4,7 @@ import { type Fields, type Logger, silentLogger } from "../lib/logger.ts";
 import { createFakeViews, type FakeViews, type FakeViewsOptions } from "../tests/fakes/views.ts";
 import { HOSTILE } from "../tests/fakes/sample_jobs.ts";
 import { NO_ASSETS } from "./assets.ts";
-import { createHealth } from "./health.ts";
+import { createProbes } from "./probes.ts";
 import type { WebDeps } from "./server.ts";
 import { createTestWeb } from "../tests/support/test_web.ts";
 
@@ -302,7 +302,7 @@ Deno.test("probes and metrics answer here and on the health port", async () => {
     logger: silentLogger,
   };
   await using t = setup({}, deps);
-  const health = createHealth(deps);
+  const health = createProbes(deps);
   const ask = (path: string) => health.fetch(new Request(`http://10.1.2.3:8081${path}`));
   for (const get of [(path: string) => t.get(path), ask]) {
     assert.equal((await get("/healthz")).status, 200);

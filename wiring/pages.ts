@@ -9,7 +9,7 @@ import { createAccess } from "../web/access/access.ts";
 import type { Readiness } from "../web/define.ts";
 import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
-import { createHealth } from "../web/health.ts";
+import { createProbes } from "../web/probes.ts";
 import { createWeb } from "../web/server.ts";
 import { createStandby } from "../web/standby.ts";
 import { createWebhook } from "../web/webhook.ts";
@@ -78,7 +78,7 @@ export function openPages(deps: {
     named("ADMIN_LISTEN", listen, () => listenWeb(web, listen, { signIn: access.required })),
   );
   if (healthListen !== null) {
-    const health = createHealth({ metricsText: metrics.text, readiness, logger });
+    const health = createProbes({ metricsText: metrics.text, readiness, logger });
     stack.use(named("HEALTH_LISTEN", healthListen, () => listenHealth(health, healthListen)));
   }
   const { hostname, port } = listener.address;

@@ -1,3 +1,4 @@
+import type { AuditResult } from "../../controller/actions/action_kinds.ts";
 import type { Plural } from "./dict.ts";
 
 /** Texts of the pages that operators work with; a part of `Dict`. */
@@ -166,7 +167,7 @@ export interface OperatingDict {
     result: string;
     request: string;
     empty: string;
-    results: Record<"done" | "refused" | "failed", string>;
+    results: Record<AuditResult, string>;
     before: string;
     after: string;
     nothing: string;

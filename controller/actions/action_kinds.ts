@@ -21,6 +21,11 @@ export const VM_LABELS = ["vm", "vm-dev"] as const;
 /** One of {@link VM_LABELS}. */
 export type VmLabel = (typeof VM_LABELS)[number];
 
+/** What became of an action in the audit: taken, not let through, or begun and not carried out. */
+export const AUDIT_RESULTS = ["done", "refused", "failed"] as const;
+/** One of {@link AUDIT_RESULTS}. */
+export type AuditResult = (typeof AUDIT_RESULTS)[number];
+
 /** Until when something should be done: a point in time, or so long after the start; milliseconds. */
 export type Deadline =
   | { readonly kind: "at"; readonly at: number }

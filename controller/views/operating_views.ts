@@ -1,3 +1,4 @@
+import type { AuditResult } from "../actions/action_kinds.ts";
 import type { BackendName } from "../model/ids.ts";
 import type { ReasonCode } from "../model/reason.ts";
 import type { PageQuery } from "./views.ts";
@@ -121,7 +122,7 @@ export interface AuditQuery extends PageQuery {
   readonly actor?: string;
   readonly action?: string;
   readonly target?: string;
-  readonly result?: "done" | "refused" | "failed";
+  readonly result?: AuditResult;
 }
 
 /** Filters of the list of operations. */

@@ -1,3 +1,4 @@
+import type { AuditResult } from "../actions/action_kinds.ts";
 import type { AssignmentId, BackendName } from "../model/ids.ts";
 import type { ReasonCode, Result } from "../model/reason.ts";
 import type { StateName } from "../model/state.ts";
@@ -189,7 +190,7 @@ export interface AuditView {
   readonly after: unknown;
   readonly note: string;
   readonly requestId: string;
-  readonly result: "done" | "refused" | "failed";
+  readonly result: AuditResult;
   readonly error: string | null;
 }
 

@@ -1,7 +1,7 @@
 import { AssignmentPage } from "../../components/AssignmentPage.tsx";
 import { inert } from "../../components/inert.ts";
 import { parseAssignmentId } from "../../controller/model/ids.ts";
-import { actingOn } from "../../web/acting.ts";
+import { actingOn } from "../../web/actions/acting_on.ts";
 import { whenAway } from "../../web/away.ts";
 import { definePage } from "../../web/define.ts";
 

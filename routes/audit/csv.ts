@@ -1,5 +1,6 @@
 import { defineRaw } from "../../web/define.ts";
-import { csvFile, readAll, readAudit, readAuditFilters } from "../../web/export.ts";
+import { csvFile, readAll } from "../../web/download.ts";
+import { readAudit, readAuditFilters } from "../../web/filters.ts";
 
 /** The audit with the page's filters as CSV. */
 export default defineRaw({

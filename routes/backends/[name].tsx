@@ -1,7 +1,7 @@
 import { BackendPage } from "../../components/BackendPage.tsx";
 import { GROUPS } from "../../components/board.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
-import { actingOn } from "../../web/acting.ts";
+import { actingOn } from "../../web/actions/acting_on.ts";
 import { whenAway } from "../../web/away.ts";
 import { definePage } from "../../web/define.ts";
 import { oneOf } from "../../web/list_page.ts";

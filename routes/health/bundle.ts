@@ -1,6 +1,6 @@
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { defineRaw } from "../../web/define.ts";
-import { jsonFile } from "../../web/export.ts";
+import { jsonFile } from "../../web/download.ts";
 
 const FIRST = { limit: 500, cursor: null };
 

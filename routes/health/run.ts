@@ -1,4 +1,4 @@
-import { plainForm } from "../../web/action_bodies.ts";
+import { plainForm } from "../../web/actions/bodies.ts";
 import { defineAction } from "../../web/define.ts";
 import { noInput } from "../../web/query.ts";
 

@@ -1,5 +1,6 @@
 import { defineRaw } from "../../web/define.ts";
-import { csvFile, readAll, readHistory, readHistoryFilters } from "../../web/export.ts";
+import { csvFile, readAll } from "../../web/download.ts";
+import { readHistory, readHistoryFilters } from "../../web/filters.ts";
 
 /** The history with the page's filters as CSV. */
 export default defineRaw({

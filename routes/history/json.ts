@@ -1,5 +1,6 @@
 import { defineRaw } from "../../web/define.ts";
-import { jsonFile, readAll, readHistory, readHistoryFilters } from "../../web/export.ts";
+import { jsonFile, readAll } from "../../web/download.ts";
+import { readHistory, readHistoryFilters } from "../../web/filters.ts";
 
 /** The history with the page's filters as a JSON file. */
 export default defineRaw({

@@ -1,6 +1,6 @@
 import { inert } from "../../components/inert.ts";
 import { OperationPage } from "../../components/OperationPage.tsx";
-import { actingOn } from "../../web/acting.ts";
+import { actingOn } from "../../web/actions/acting_on.ts";
 import { definePage } from "../../web/define.ts";
 
 /** One operation from its start to its result. */

@@ -1,4 +1,4 @@
-import { RELEASE_TIERS, VM_LABELS } from "../../controller/actions/action_kinds.ts";
+import { AUDIT_RESULTS, RELEASE_TIERS, VM_LABELS } from "../../controller/actions/action_kinds.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { COMMANDS, FLAG_OPTIONS, TEXT_OPTIONS } from "./usage.ts";
 
@@ -15,7 +15,7 @@ const FIRST: Readonly<Record<string, readonly string[]>> = {
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   tier: RELEASE_TIERS,
   backend: BACKENDS,
-  result: ["done", "refused", "failed"],
+  result: AUDIT_RESULTS,
 };
 const SECOND: Readonly<Record<string, readonly string[]>> = {
   label: [...VM_LABELS, "default"],

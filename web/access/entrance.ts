@@ -1,10 +1,10 @@
-import { requestOf } from "../action_request.ts";
+import { requestOf } from "../actions/request.ts";
 import type { RouteContext } from "../define.ts";
 import { isMachine } from "../pages.ts";
 import { problem } from "../problem.ts";
 import { ATTEMPTS, type Entry } from "./access.ts";
 import type { Attempts } from "./attempts.ts";
-import { namedAction } from "./named_action.ts";
+import { namedAction } from "../actions/named_action.ts";
 import { ownPath } from "./own_path.ts";
 
 /** What anybody may ask for: probes, and what the page of sign-in is drawn with. */

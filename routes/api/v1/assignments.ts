@@ -1,6 +1,7 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
 import { assignmentQuery, noInput, pageOf } from "../../../web/query.ts";
 import { assignmentSchema } from "../../../web/schemas.ts";
+import { withoutUndefined } from "../../../web/without_undefined.ts";
 
 /** Assignments in the order of their hand-out; ended ones newest first. */
 export default defineApi({
@@ -9,12 +10,6 @@ export default defineApi({
   params: noInput,
   query: assignmentQuery,
   response: pageOf(assignmentSchema),
-  handler: ({ views, url }, { query: { backend, state, repository, ...page } }) =>
-    foundPage(url, () =>
-      views.assignments({
-        ...page,
-        ...(backend === undefined ? {} : { backend }),
-        ...(state === undefined ? {} : { state }),
-        ...(repository === undefined ? {} : { repository }),
-      })),
+  handler: ({ views, url }, { query }) =>
+    foundPage(url, () => views.assignments(withoutUndefined(query))),
 });

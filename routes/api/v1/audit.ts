@@ -1,6 +1,7 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
-import { auditQuery, given, noInput, pageOf } from "../../../web/query.ts";
+import { auditQuery, noInput, pageOf } from "../../../web/query.ts";
 import { auditSchema } from "../../../web/schemas.ts";
+import { withoutUndefined } from "../../../web/without_undefined.ts";
 
 /** Who did what, newest first. */
 export default defineApi({
@@ -9,5 +10,6 @@ export default defineApi({
   params: noInput,
   query: auditQuery,
   response: pageOf(auditSchema),
-  handler: ({ views, url }, { query }) => foundPage(url, () => views.audit(given(query))),
+  handler: ({ views, url }, { query }) =>
+    foundPage(url, () => views.audit(withoutUndefined(query))),
 });

@@ -1,5 +1,6 @@
 import { defineApi } from "../../../web/define.ts";
-import { configSchema, noInput } from "../../../web/query.ts";
+import { noInput } from "../../../web/query.ts";
+import { configSchema } from "../../../web/schemas.ts";
 
 /** The configuration in effect, without secrets. */
 export default defineApi({

@@ -1,6 +1,7 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
 import { executorQuery, noInput, pageOf } from "../../../web/query.ts";
 import { executorSchema } from "../../../web/schemas.ts";
+import { withoutUndefined } from "../../../web/without_undefined.ts";
 
 /** Executors of all backends, unknown and foreign ones too. */
 export default defineApi({
@@ -9,11 +10,6 @@ export default defineApi({
   params: noInput,
   query: executorQuery,
   response: pageOf(executorSchema),
-  handler: ({ views, url }, { query: { backend, recovered, ...page } }) =>
-    foundPage(url, () =>
-      views.executors({
-        ...page,
-        ...(backend === undefined ? {} : { backend }),
-        ...(recovered === undefined ? {} : { recovered }),
-      })),
+  handler: ({ views, url }, { query }) =>
+    foundPage(url, () => views.executors(withoutUndefined(query))),
 });

@@ -1,6 +1,7 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
-import { given, historyQuery, noInput, pageOf } from "../../../web/query.ts";
+import { historyQuery, noInput, pageOf } from "../../../web/query.ts";
 import { historySchema } from "../../../web/schemas.ts";
+import { withoutUndefined } from "../../../web/without_undefined.ts";
 
 /** What happened to all assignments, newest first. */
 export default defineApi({
@@ -9,5 +10,6 @@ export default defineApi({
   params: noInput,
   query: historyQuery,
   response: pageOf(historySchema),
-  handler: ({ views, url }, { query }) => foundPage(url, () => views.history(given(query))),
+  handler: ({ views, url }, { query }) =>
+    foundPage(url, () => views.history(withoutUndefined(query))),
 });

@@ -1,6 +1,7 @@
 import { defineApi, foundPage } from "../../../web/define.ts";
-import { given, noInput, operationQuery, pageOf } from "../../../web/query.ts";
+import { noInput, operationQuery, pageOf } from "../../../web/query.ts";
 import { operationSchema } from "../../../web/schemas.ts";
+import { withoutUndefined } from "../../../web/without_undefined.ts";
 
 /** What operators have begun, newest first. */
 export default defineApi({
@@ -9,5 +10,6 @@ export default defineApi({
   params: noInput,
   query: operationQuery,
   response: pageOf(operationSchema),
-  handler: ({ views, url }, { query }) => foundPage(url, () => views.operations(given(query))),
+  handler: ({ views, url }, { query }) =>
+    foundPage(url, () => views.operations(withoutUndefined(query))),
 });

@@ -1,6 +1,6 @@
 import { inert } from "../../../components/inert.ts";
 import { ReleasePage } from "../../../components/ReleasePage.tsx";
-import { readRelease } from "../../../web/acting.ts";
+import { readRelease } from "../../../web/actions/acting_on.ts";
 import { definePage } from "../../../web/define.ts";
 
 /** What this would do, to which job; nothing happens before a button is pressed. */

@@ -1,7 +1,7 @@
 import { inert } from "../../../components/inert.ts";
 import { StrangerPage } from "../../../components/StrangerPage.tsx";
 import type { ExecutorView, Views } from "../../../controller/views/views.ts";
-import { actingOn } from "../../../web/acting.ts";
+import { actingOn } from "../../../web/actions/acting_on.ts";
 import { definePage } from "../../../web/define.ts";
 
 /** What giving up an executor that belongs to no job would do. */

@@ -1,5 +1,5 @@
-import { assignmentForm, assignmentFormParams } from "../../../../web/action_bodies.ts";
-import { take, takeRelease } from "../../../../web/action_routes.ts";
+import { assignmentForm, assignmentFormParams } from "../../../../web/actions/bodies.ts";
+import { take, takeRelease } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 
 /** Forms of a job's page. */

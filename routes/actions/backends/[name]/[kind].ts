@@ -1,5 +1,5 @@
-import { backendForm, backendFormParams } from "../../../../web/action_bodies.ts";
-import { backendFormAction, take } from "../../../../web/action_routes.ts";
+import { backendForm, backendFormParams } from "../../../../web/actions/bodies.ts";
+import { backendFormAction, take } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 
 /** Forms of a backend's page. */

@@ -1,5 +1,5 @@
-import { strangerForm } from "../../../../web/action_bodies.ts";
-import { takeExecutorRelease } from "../../../../web/action_routes.ts";
+import { strangerForm } from "../../../../web/actions/bodies.ts";
+import { takeExecutorRelease } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 import { executorParams } from "../../../../web/query.ts";
 

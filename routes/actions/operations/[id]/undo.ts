@@ -1,5 +1,5 @@
-import { plainForm } from "../../../../web/action_bodies.ts";
-import { take } from "../../../../web/action_routes.ts";
+import { plainForm } from "../../../../web/actions/bodies.ts";
+import { take } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 import { operationParams } from "../../../../web/query.ts";
 

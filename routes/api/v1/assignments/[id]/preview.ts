@@ -1,7 +1,7 @@
-import { tierQuery } from "../../../../../web/action_bodies.ts";
+import { tierQuery } from "../../../../../web/actions/bodies.ts";
 import { defineApi } from "../../../../../web/define.ts";
 import { assignmentParams } from "../../../../../web/query.ts";
-import { releasePreviewSchema } from "../../../../../web/schemas_actions.ts";
+import { releasePreviewSchema } from "../../../../../web/actions/schemas.ts";
 
 /** What giving an assignment up would do, and to which job. Nothing is done. */
 export default defineApi({

@@ -1,5 +1,5 @@
-import { releaseBody } from "../../../../../web/action_bodies.ts";
-import { takeRelease } from "../../../../../web/action_routes.ts";
+import { releaseBody } from "../../../../../web/actions/bodies.ts";
+import { takeRelease } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { assignmentParams } from "../../../../../web/query.ts";
 

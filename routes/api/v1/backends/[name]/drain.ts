@@ -1,5 +1,5 @@
-import { drainBody } from "../../../../../web/action_bodies.ts";
-import { deadlineOf, take } from "../../../../../web/action_routes.ts";
+import { drainBody } from "../../../../../web/actions/bodies.ts";
+import { deadlineOf, take } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { backendParams } from "../../../../../web/query.ts";
 

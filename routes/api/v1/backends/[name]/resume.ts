@@ -1,5 +1,5 @@
-import { noteBody } from "../../../../../web/action_bodies.ts";
-import { take } from "../../../../../web/action_routes.ts";
+import { noteBody } from "../../../../../web/actions/bodies.ts";
+import { take } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { backendParams } from "../../../../../web/query.ts";
 

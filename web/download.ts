@@ -1,60 +1,9 @@
-import { BACKENDS } from "../controller/model/ids.ts";
-import type {
-  AuditView,
-  HistoryEntryView,
-  Page,
-  PageQuery,
-  Views,
-} from "../controller/views/views.ts";
+import type { Page, PageQuery } from "../controller/views/views.ts";
 import type { RouteContext } from "./define.ts";
-import { oneOf, readFilters } from "./list_page.ts";
 
 /** Rows of a file at most: newer ones come first, and filters reach further back. */
 const MOST_ROWS = 10_000;
 const PAGE = 500;
-
-/** Filters of the history in a URL. */
-export function readHistoryFilters(query: URLSearchParams) {
-  return readFilters(query, ["backend", "event", "assignment"]);
-}
-
-/** Reads pages of the history with these filters. */
-export function readHistory(
-  views: Views,
-  filters: ReturnType<typeof readHistoryFilters>,
-): (query: PageQuery) => Promise<Page<HistoryEntryView>> {
-  const { event, assignment } = filters;
-  const backend = oneOf(BACKENDS, filters.backend);
-  return (query) =>
-    views.history({
-      ...query,
-      ...(backend === undefined ? {} : { backend }),
-      ...(event === null ? {} : { event }),
-      ...(assignment === null ? {} : { assignment }),
-    });
-}
-
-/** Filters of the audit in a URL. */
-export function readAuditFilters(query: URLSearchParams) {
-  return readFilters(query, ["result", "action", "actor", "target"]);
-}
-
-/** Reads pages of the audit with these filters. */
-export function readAudit(
-  views: Views,
-  filters: ReturnType<typeof readAuditFilters>,
-): (query: PageQuery) => Promise<Page<AuditView>> {
-  const { action, actor, target } = filters;
-  const result = oneOf(["done", "refused", "failed"] as const, filters.result);
-  return (query) =>
-    views.audit({
-      ...query,
-      ...(result === undefined ? {} : { result }),
-      ...(action === null ? {} : { action }),
-      ...(actor === null ? {} : { actor }),
-      ...(target === null ? {} : { target }),
-    });
-}
 
 /** The list from its newest row on, at most 10,000 rows. */
 export async function readAll<T>(read: (query: PageQuery) => Promise<Page<T>>): Promise<T[]> {
@@ -73,7 +22,7 @@ export function jsonFile(name: string, value: unknown, { now }: Pick<RouteContex
   return file(
     `${JSON.stringify(value, null, 2)}\n`,
     "application/json",
-    `${name}-${day(now)}.json`,
+    `${name}-${stamp(now)}.json`,
   );
 }
 
@@ -86,7 +35,7 @@ export function csvFile(
 ): Response {
   const lines = rows.map((row) => columns.map((column) => cell(Reflect.get(row, column))));
   const text = [columns, ...lines].map((line) => `${line.join(",")}\r\n`).join("");
-  return file(text, "text/csv; charset=utf-8", `${name}-${day(now)}.csv`);
+  return file(text, "text/csv; charset=utf-8", `${name}-${stamp(now)}.csv`);
 }
 
 /**
@@ -115,6 +64,6 @@ function file(text: string, type: string, name: string): Response {
 }
 
 /** `20270115T080000Z`. */
-function day(now: number): string {
+function stamp(now: number): string {
   return new Date(now).toISOString().replace(/[-:]|\.\d+/g, "");
 }

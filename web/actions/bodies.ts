@@ -1,6 +1,6 @@
 import { z } from "@hono/zod-openapi";
-import { RELEASE_TIERS, STRANGER_TIERS, VM_LABELS } from "../controller/actions/action_kinds.ts";
-import { assignmentIdSchema, backendNameSchema } from "./schemas.ts";
+import { RELEASE_TIERS, STRANGER_TIERS, VM_LABELS } from "../../controller/actions/action_kinds.ts";
+import { assignmentIdSchema, backendNameSchema } from "../schemas.ts";
 
 // Bodies of actions: of the JSON API, where everything but the note may be left out, and of forms,
 // whose fields are texts and whose empty fields mean nothing.

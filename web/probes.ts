@@ -5,7 +5,7 @@ import { finish } from "./headers.ts";
 import type { Web, WebDeps } from "./server.ts";
 
 /** `/healthz`, `/readyz` and `/metrics` alone, for `HEALTH_LISTEN`; any host may ask (kubelet, scrapers). */
-export function createHealth(
+export function createProbes(
   deps: Pick<WebDeps, "metricsText" | "readiness" | "logger">,
 ): Pick<Web, "fetch"> {
   const app = new Hono<WebEnv>();

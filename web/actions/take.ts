@@ -1,8 +1,8 @@
-import type { Action, Deadline, StrangerTier } from "../controller/actions/action_kinds.ts";
-import type { ActionOutcome } from "../controller/actions/actions.ts";
-import type { AssignmentId, BackendName } from "../controller/model/ids.ts";
-import { requestOf } from "./action_request.ts";
-import type { BadInput, RouteContext } from "./define.ts";
+import type { Action, Deadline, StrangerTier } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome } from "../../controller/actions/actions.ts";
+import type { AssignmentId, BackendName } from "../../controller/model/ids.ts";
+import { requestOf } from "./request.ts";
+import type { BadInput, RouteContext } from "../define.ts";
 
 /** Takes an action with note, key and precondition of the request. */
 export function take(

@@ -1,8 +1,8 @@
-import type { Acting } from "../components/acting.ts";
-import type { ReleaseData } from "../components/ReleasePage.tsx";
-import { RELEASE_TIERS } from "../controller/actions/action_kinds.ts";
-import { parseAssignmentId } from "../controller/model/ids.ts";
-import type { Answer, RouteContext } from "./define.ts";
+import type { Acting } from "../../components/acting.ts";
+import type { ReleaseData } from "../../components/ReleasePage.tsx";
+import { RELEASE_TIERS } from "../../controller/actions/action_kinds.ts";
+import { parseAssignmentId } from "../../controller/model/ids.ts";
+import type { Answer, RouteContext } from "../define.ts";
 
 /** What the forms of a page need; `target` is what they act on. */
 export function actingOn(

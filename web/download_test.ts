@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { csvFile, jsonFile, readAll } from "./export.ts";
+import { csvFile, jsonFile, readAll } from "./download.ts";
 
 const at = { now: Date.parse("2027-01-15T08:00:00Z") };
 

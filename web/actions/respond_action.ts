@@ -1,15 +1,15 @@
 import type { Context } from "hono";
-import type { ActionOutcome } from "../controller/actions/actions.ts";
-import { faultOfRole, roleForKind } from "../controller/access/rules.ts";
-import { isObject } from "../lib/json_object.ts";
-import { isProof } from "./access/access.ts";
-import { namedAction } from "./access/named_action.ts";
-import { faultOfHeaders, requestOf } from "./action_request.ts";
-import type { ActionRoute, BadInput, RouteContext } from "./define.ts";
-import type { WebEnv } from "./env.ts";
-import { respondAbsent, respondRefused, type Site } from "./pages.ts";
-import { problem } from "./problem.ts";
-import { readBody } from "./read_body.ts";
+import type { ActionOutcome } from "../../controller/actions/actions.ts";
+import { faultOfRole, roleForKind } from "../../controller/access/rules.ts";
+import { isObject } from "../../lib/json_object.ts";
+import { isProof } from "../access/access.ts";
+import { namedAction } from "./named_action.ts";
+import { faultOfHeaders, requestOf } from "./request.ts";
+import type { ActionRoute, BadInput, RouteContext } from "../define.ts";
+import type { WebEnv } from "../env.ts";
+import { respondAbsent, respondRefused, type Site } from "../pages.ts";
+import { problem } from "../problem.ts";
+import { readBody } from "../read_body.ts";
 
 /** Bodies of actions are a note and a choice or two. */
 const MAX_BODY = 16_384;

@@ -1,8 +1,8 @@
 import { z } from "@hono/zod-openapi";
-import { RELEASE_TIERS } from "../controller/actions/action_kinds.ts";
-import type { ReleasePreview } from "../controller/actions/release_preview.ts";
-import { schemaOf } from "./schema_of.ts";
-import { assignmentSchema, problemSchema } from "./schemas.ts";
+import { RELEASE_TIERS } from "../../controller/actions/action_kinds.ts";
+import type { ReleasePreview } from "../../controller/actions/release_preview.ts";
+import { schemaOf } from "../schema_of.ts";
+import { assignmentSchema, problemSchema } from "../schemas.ts";
 
 /** Headers of an action. */
 export const actionHeaders = z.object({

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import type { Action } from "../controller/actions/action_kinds.ts";
-import type { ActionOutcome, ActionRequest, Actions } from "../controller/actions/actions.ts";
-import type { ExecutorView, OperationView } from "../controller/views/views.ts";
-import { createFakeClock } from "../lib/fake_clock.ts";
-import { createFakeViews } from "../tests/fakes/views.ts";
-import { idOf } from "../tests/contract/queue_suite.ts";
-import { createTestWeb } from "../tests/support/test_web.ts";
+import type { Action } from "../../controller/actions/action_kinds.ts";
+import type { ActionOutcome, ActionRequest, Actions } from "../../controller/actions/actions.ts";
+import type { ExecutorView, OperationView } from "../../controller/views/views.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
+import { createFakeViews } from "../../tests/fakes/views.ts";
+import { idOf } from "../../tests/contract/queue_suite.ts";
+import { createTestWeb } from "../../tests/support/test_web.ts";
 
 const ID = idOf(799);
 const API = `/api/v1/assignments/${ID}/retry`;

@@ -1,5 +1,5 @@
-import type { ActionRequest } from "../controller/actions/actions.ts";
-import type { RouteContext } from "./define.ts";
+import type { ActionRequest } from "../../controller/actions/actions.ts";
+import type { RouteContext } from "../define.ts";
 
 /** `Idempotency-Key` and the like: what a header can carry, and not too long. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
