@@ -23,7 +23,6 @@ export interface DescribedOperation {
 
 /** What the page shows. */
 export interface ApiData {
-  readonly at: string;
   readonly operations: readonly DescribedOperation[];
 }
 

@@ -2,6 +2,7 @@ import type { AssignmentDetailView, OperationView } from "../controller/views/vi
 import { Hidden, mayAct } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { hrefOf } from "./board.ts";
+import type { Dated } from "./dated.ts";
 import { EventsTable } from "./EventsTable.tsx";
 import { Facts } from "./Facts.tsx";
 import { inert, safeLink } from "./inert.ts";
@@ -13,10 +14,7 @@ import { Panel } from "./Parts.tsx";
 import { Timeline } from "./Timeline.tsx";
 
 /** What the page of one assignment shows. */
-export interface AssignmentData {
-  /** When it was read, RFC 3339 UTC. */
-  readonly at: string;
-  readonly lastEventId: string;
+export interface AssignmentData extends Dated {
   readonly assignment: AssignmentDetailView;
   /** What was done to it, newest first. */
   readonly operations: readonly OperationView[];

@@ -5,6 +5,7 @@ import type { Acting } from "./acting.ts";
 import { BackendActions } from "./BackendActions.tsx";
 import { Flags, Numbers } from "./Backends.tsx";
 import { hrefOf } from "./board.ts";
+import type { Dated } from "./dated.ts";
 import { HourChart } from "./HourChart.tsx";
 import { JobLink, Why } from "./JobTables.tsx";
 import { fill, number, useLang } from "./lang.ts";
@@ -14,9 +15,7 @@ import { Slots } from "./Slots.tsx";
 import { Age, Outside, StateMark } from "./Small.tsx";
 
 /** What the page of one backend shows. */
-export interface BackendData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface BackendData extends Dated {
   readonly backend: BackendView;
   readonly hour: HourView;
   /** The next ones, oldest first, and how many there are. */

@@ -1,15 +1,14 @@
 import type { CanaryView, LabelView } from "../controller/views/operating_views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
+import type { Dated } from "./dated.ts";
 import { clockTime, fill, number, plural, useLang } from "./lang.ts";
 import { useNow } from "./now.ts";
 import { Fact, PageHead, Panel, Scroller } from "./Parts.tsx";
 import { Age, At, Outside, Percentiles } from "./Small.tsx";
 
 /** What the page shows. */
-export interface CanaryData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface CanaryData extends Dated {
   readonly canary: CanaryView;
   readonly acting: Acting;
 }

@@ -1,5 +1,6 @@
 import { useContext } from "preact/hooks";
 import type { HealthView, SelfTestView, VersionView } from "../controller/views/operating_views.ts";
+import type { Dated } from "./dated.ts";
 import { duration, useLang } from "./lang.ts";
 import { Maybe, PageHead, Panel, Scroller, Table } from "./Parts.tsx";
 import { Age, Outside } from "./Small.tsx";
@@ -7,9 +8,7 @@ import { Proof } from "./Proof.tsx";
 import { VisitorContext } from "./visitor.ts";
 
 /** What the page shows. */
-export interface HealthData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface HealthData extends Dated {
   readonly health: HealthView;
   readonly config: Readonly<Record<string, string | null>>;
 }

@@ -1,14 +1,13 @@
 import type { LeaderView } from "../controller/views/views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
+import type { Dated } from "./dated.ts";
 import { fill, number, plural, useLang } from "./lang.ts";
 import { Fact, Maybe, PageHead, Panel, Scroller, Table } from "./Parts.tsx";
 import { Age, At, Outside } from "./Small.tsx";
 
 /** What the page shows. */
-export interface LeaderData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface LeaderData extends Dated {
   readonly leader: LeaderView;
   /** Jobs at work now. */
   readonly running: number;

@@ -2,6 +2,7 @@ import type { OperationView } from "../controller/views/views.ts";
 import { ActionPanel, Step } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
 import { Target, Value } from "./AuditPage.tsx";
+import type { Dated } from "./dated.ts";
 import { useLang } from "./lang.ts";
 import { OperationState, Progress } from "./Operations.tsx";
 import { Fact, Maybe, PageHead, Panel } from "./Parts.tsx";
@@ -9,9 +10,7 @@ import { Age, At, Outside } from "./Small.tsx";
 import { Took } from "./Took.tsx";
 
 /** What the page shows. */
-export interface OperationData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface OperationData extends Dated {
   readonly operation: OperationView;
   readonly acting: Acting;
 }

@@ -2,6 +2,7 @@ import { atLeast } from "../controller/model/role.ts";
 import type { ReleasePreview } from "../controller/actions/release_preview.ts";
 import { ActionPanel, Hidden, mayAct, NeedsAdmin, Note } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
+import type { Dated } from "./dated.ts";
 import { inert } from "./inert.ts";
 import { JobLink } from "./JobTables.tsx";
 import { fill, useLang } from "./lang.ts";
@@ -9,9 +10,7 @@ import { PageHead, Panel } from "./Parts.tsx";
 import { Age, StateMark } from "./Small.tsx";
 
 /** What the page shows: what each tier would do, and to which job. */
-export interface ReleaseData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface ReleaseData extends Dated {
   readonly kind: "cancel" | "release";
   readonly previews: readonly ReleasePreview[];
   readonly acting: Acting;

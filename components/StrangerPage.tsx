@@ -3,15 +3,14 @@ import type { StrangerTier } from "../controller/actions/action_kinds.ts";
 import type { ExecutorView } from "../controller/views/views.ts";
 import { ActionPanel, Hidden, mayAct, NeedsAdmin, Note } from "./ActionForms.tsx";
 import type { Acting } from "./acting.ts";
+import type { Dated } from "./dated.ts";
 import { inert } from "./inert.ts";
 import { fill, useLang } from "./lang.ts";
 import { Fact, Maybe, PageHead, Panel } from "./Parts.tsx";
 import { Age, Outside } from "./Small.tsx";
 
 /** What the page shows: an executor that belongs to no job. */
-export interface StrangerData {
-  readonly at: string;
-  readonly lastEventId: string;
+export interface StrangerData extends Dated {
   readonly executor: ExecutorView;
   readonly acting: Acting;
 }

@@ -1,6 +1,7 @@
 import type { BackendName } from "../controller/model/ids.ts";
 import type { StateName } from "../controller/model/state.ts";
 import type { AssignmentView, StatusView } from "../controller/views/views.ts";
+import type { Dated } from "./dated.ts";
 
 /** Filters of the page Now; all in its URL. */
 export interface Filters {
@@ -30,11 +31,7 @@ export type Notice =
   | { readonly kind: "bad_cursor" };
 
 /** Everything that the page Now shows. */
-export interface Board {
-  /** When it was read, RFC 3339 UTC. */
-  readonly at: string;
-  /** The events up to this one are in it. */
-  readonly lastEventId: string;
+export interface Board extends Dated {
   readonly status: StatusView;
   /** When the status was read: what its ages are counted from. */
   readonly statusAt: string;

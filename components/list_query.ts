@@ -1,8 +1,10 @@
+import type { Dated } from "./dated.ts";
+
 /** A list with filters and pages, as its page shows it. */
-export interface ListData<T> {
-  /** When it was read, RFC 3339 UTC. */
-  readonly at: string;
-  readonly lastEventId: string;
+export type ListData<T> = Listed<T> & Dated;
+
+/** The same without when and where it was read. */
+export interface Listed<T> {
   /** Filter name to value; null when it is not set. */
   readonly filters: Readonly<Record<string, string | null>>;
   readonly items: readonly T[];

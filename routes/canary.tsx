@@ -6,13 +6,7 @@ import { definePage } from "../web/define.ts";
 export default definePage({
   path: "/canary",
   handler(context) {
-    const { views, now, lastEventId } = context;
-    const data = {
-      at: new Date(now).toISOString(),
-      lastEventId: lastEventId(),
-      canary: views.canary(),
-      acting: actingOn(context, "vm"),
-    };
+    const data = { canary: context.views.canary(), acting: actingOn(context, "vm") };
     return Promise.resolve({ kind: "found", data });
   },
   title: ({ canary }, { dict }) => `${dict.pages.canary} · ${canary.declared ?? dict.none}`,

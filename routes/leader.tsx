@@ -6,10 +6,8 @@ import { definePage } from "../web/define.ts";
 export default definePage({
   path: "/leader",
   handler(context) {
-    const { views, now, lastEventId } = context;
+    const { views } = context;
     const data = {
-      at: new Date(now).toISOString(),
-      lastEventId: lastEventId(),
       leader: views.leader(),
       running: views.backends().reduce((sum, { running }) => sum + running, 0),
       acting: actingOn(context, "leader"),

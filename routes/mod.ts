@@ -32,8 +32,8 @@ import operationById from "./api/v1/operations/[id].ts";
 import undoOperation from "./api/v1/operations/[id]/undo.ts";
 import status from "./api/v1/status.ts";
 import assignmentPage from "./assignments/[id].tsx";
-import cancelPage from "./assignments/[id]/cancel.tsx";
-import releasePage from "./assignments/[id]/release.tsx";
+import cancelPage from "./assignments/[id]/cancel.ts";
+import releasePage from "./assignments/[id]/release.ts";
 import retryForm from "./assignments/[id]/retry.ts";
 import auditPage from "./audit.tsx";
 import auditCsv from "./audit/csv.ts";
@@ -93,8 +93,8 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "api/v1/operations/[id]/undo.ts": undoOperation,
   "api/v1/status.ts": status,
   "assignments/[id].tsx": assignmentPage,
-  "assignments/[id]/cancel.tsx": cancelPage,
-  "assignments/[id]/release.tsx": releasePage,
+  "assignments/[id]/cancel.ts": cancelPage,
+  "assignments/[id]/release.ts": releasePage,
   "assignments/[id]/retry.ts": retryForm,
   "audit.tsx": auditPage,
   "audit/csv.ts": auditCsv,

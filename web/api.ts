@@ -1,5 +1,6 @@
 import type { Context } from "hono";
-import type { ApiRoute, RouteContext } from "./define.ts";
+import type { ApiRoute } from "./define.ts";
+import type { RouteContext } from "./route_context.ts";
 import { problem } from "./problem.ts";
 import type { WebEnv } from "./env.ts";
 

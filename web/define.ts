@@ -1,56 +1,10 @@
 import type { z } from "@hono/zod-openapi";
 import { type ComponentChild, type FunctionComponent, h } from "preact";
 import type { IslandName } from "../components/islands.ts";
-import type { Visitor } from "../components/visitor.ts";
+import type { Dated } from "../components/dated.ts";
 import type { Lang } from "../components/lang.ts";
-import type { ActionOutcome, Actions } from "../controller/actions/actions.ts";
-import type { Actor } from "../controller/actions/operation.ts";
-import type { Page, Views } from "../controller/views/views.ts";
-
-/** What a handler may use. */
-export interface RouteContext {
-  readonly views: Views;
-  readonly actions: Actions;
-  /** Who asks. */
-  readonly actor: Actor;
-  /** The same, for the page. */
-  readonly visitor: Visitor;
-  /** What an action must carry, because a cookie lets it in; null otherwise. */
-  readonly proof: string | null;
-  /** Address of the connection. */
-  readonly peer: string;
-  /** Aborts when the server ends: an action goes on although its caller has gone. */
-  readonly signal: AbortSignal;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-  readonly url: URL;
-  readonly method: string;
-  readonly headers: Headers;
-  readonly requestId: string;
-  /** Id of the newest event of the stream; read it before the data that the page shows. */
-  lastEventId(): string;
-  /** Opens the event stream; undefined when no more viewers are taken. */
-  openStream(lastEventId: string | null): ReadableStream<Uint8Array> | undefined;
-  /** Path parameter, decoded; "" if the path has none of that name. */
-  param(name: string): string;
-  readonly readiness: () => Readiness;
-  readonly metricsText: () => Promise<string>;
-  /** The OpenAPI document. */
-  readonly document: () => unknown;
-}
-
-/** Whether this replica can do its work, and what is missing. */
-export interface Readiness {
-  readonly ready: boolean;
-  /** A standby is ready when it could lead; `starting` = it is not known yet who leads. */
-  readonly role: "leader" | "standby" | "starting";
-  readonly checks: readonly {
-    readonly name: string;
-    readonly ok: boolean;
-    /** Why not; null when it is well. */
-    readonly detail: string | null;
-  }[];
-}
+import type { ActionOutcome } from "../controller/actions/actions.ts";
+import type { RouteContext } from "./route_context.ts";
 
 /** What a handler found, or why it did not. `detail` is English text: what is missing, and the way out. */
 export type Answer<T> =
@@ -62,16 +16,19 @@ export type Answer<T> =
   | { readonly kind: "bad"; readonly detail: string }
   | { readonly kind: "absent"; readonly detail: string };
 
-/** A page: the handler returns data, the component draws it; JSON of the same data for machines. */
-export interface PageSpec<D> {
+/**
+ * A page: the handler returns data, the component draws it; JSON of the same data for machines. Both get
+ * it with the time and the place in the event stream where the handler began.
+ */
+export interface PageSpec<D extends object> {
   readonly path: string;
   handler(context: RouteContext): Promise<Answer<D>>;
-  title(data: D, lang: Lang): string;
-  readonly component: FunctionComponent<{ data: D }>;
+  title(data: D & Dated, lang: Lang): string;
+  readonly component: FunctionComponent<{ data: D & Dated }>;
   /** Draws the same component again in the browser and keeps it fresh; null for a page that rests. */
   readonly island: IslandName | null;
   /** What `Accept: application/json` gets. */
-  json(data: D): unknown;
+  json(data: D & Dated): unknown;
 }
 
 /** A page with its data type closed in. */
@@ -188,14 +145,19 @@ export interface ActionRoute {
 export type Route = PageRoute | ApiRoute | RawRoute | ProbeRoute | ActionRoute;
 
 /** Ties a page's handler, component and JSON to one data type. */
-export function definePage<D>(spec: PageSpec<D>): PageRoute {
+export function definePage<D extends object>(spec: PageSpec<D>): PageRoute {
   return {
     kind: "page",
     path: spec.path,
     async load(context) {
+      const dated: Dated = {
+        at: new Date(context.now).toISOString(),
+        // Before anything is read: what changes meanwhile comes once more by the stream.
+        lastEventId: context.lastEventId(),
+      };
       const answer = await spec.handler(context);
       if (answer.kind !== "found") return answer;
-      const { data } = answer;
+      const data = { ...dated, ...answer.data };
       return {
         ...answer,
         data: {
@@ -266,31 +228,6 @@ export function defineRaw(spec: Omit<RawRoute, "kind">): RawRoute {
 /** Ties a probe to its path. */
 export function defineProbe(spec: Omit<ProbeRoute, "kind">): ProbeRoute {
   return { kind: "probe", ...spec };
-}
-
-/** A page of a list as an answer, with `Link: rel=next` (RFC 8288) when there is one. */
-export async function foundPage<T>(
-  url: URL,
-  load: () => Promise<Page<T>>,
-): Promise<Answer<Page<T>>> {
-  try {
-    const data = await load();
-    if (data.nextCursor === null) return { kind: "found", data };
-    const next = new URL(url);
-    next.searchParams.set("cursor", data.nextCursor);
-    return {
-      kind: "found",
-      data,
-      headers: { link: `<${next.pathname}${next.search}>; rel="next"` },
-    };
-  } catch (error) {
-    // The port's word for "not a cursor of mine".
-    if (!(error instanceof RangeError)) throw error;
-    return {
-      kind: "bad",
-      detail: "Take the cursor from nextCursor of an earlier page: not one of ours",
-    };
-  }
 }
 
 function faultsOf(error: z.ZodError): string {

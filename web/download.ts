@@ -1,5 +1,5 @@
 import type { Page, PageQuery } from "../controller/views/views.ts";
-import type { RouteContext } from "./define.ts";
+import type { RouteContext } from "./route_context.ts";
 
 /** Rows of a file at most: newer ones come first, and filters reach further back. */
 const MOST_ROWS = 10_000;

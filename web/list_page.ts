@@ -1,7 +1,8 @@
-import type { ListData } from "../components/list_query.ts";
+import type { Listed } from "../components/list_query.ts";
 import type { Page, PageQuery } from "../controller/views/views.ts";
 import { isAway } from "./away.ts";
-import type { RouteContext } from "./define.ts";
+import type { Answer } from "./define.ts";
+import type { RouteContext } from "./route_context.ts";
 
 /** Rows of one page of a list. */
 const LIST_ROWS = 100;
@@ -24,27 +25,50 @@ export function readFilters<N extends string>(
  * a word about it; a list that cannot be read now is empty, and says so.
  */
 export async function loadList<T>(
-  context: Pick<RouteContext, "url" | "now" | "lastEventId">,
+  context: Pick<RouteContext, "url">,
   filters: Readonly<Record<string, string | null>>,
   load: (query: PageQuery) => Promise<Page<T>>,
-): Promise<ListData<T>> {
+): Promise<Listed<T>> {
   const wanted = context.url.searchParams.get("cursor") || null;
   const sound = wanted !== null && /^[A-Za-z0-9_-]{1,500}$/.test(wanted);
-  const lastEventId = context.lastEventId();
-  const common = { at: new Date(context.now).toISOString(), lastEventId, filters };
-  const first = async (badCursor: boolean): Promise<ListData<T>> => {
+  const first = async (badCursor: boolean): Promise<Listed<T>> => {
     const page = await load({ limit: LIST_ROWS, cursor: null });
-    return { ...common, ...page, first: true, badCursor, unavailable: false };
+    return { filters, ...page, first: true, badCursor, unavailable: false };
   };
   try {
     if (!sound) return await first(wanted !== null);
     const page = await load({ limit: LIST_ROWS, cursor: wanted });
-    return { ...common, ...page, first: false, badCursor: false, unavailable: false };
+    return { filters, ...page, first: false, badCursor: false, unavailable: false };
   } catch (error) {
     if (error instanceof RangeError) return await first(true);
     if (!isAway(error)) throw error;
     const none = { items: [], total: 0, nextCursor: null };
-    return { ...common, ...none, first: !sound, badCursor: false, unavailable: true };
+    return { filters, ...none, first: !sound, badCursor: false, unavailable: true };
+  }
+}
+
+/** A page of a list as an answer, with `Link: rel=next` (RFC 8288) when there is one. */
+export async function foundPage<T>(
+  url: URL,
+  load: () => Promise<Page<T>>,
+): Promise<Answer<Page<T>>> {
+  try {
+    const data = await load();
+    if (data.nextCursor === null) return { kind: "found", data };
+    const next = new URL(url);
+    next.searchParams.set("cursor", data.nextCursor);
+    return {
+      kind: "found",
+      data,
+      headers: { link: `<${next.pathname}${next.search}>; rel="next"` },
+    };
+  } catch (error) {
+    // The port's word for "not a cursor of mine".
+    if (!(error instanceof RangeError)) throw error;
+    return {
+      kind: "bad",
+      detail: "Take the cursor from nextCursor of an earlier page: not one of ours",
+    };
   }
 }
 

@@ -5,8 +5,6 @@ import { loadList, readFilters } from "./list_page.ts";
 
 const context = (query: string) => ({
   url: new URL(`http://localhost/history${query}`),
-  now: 0,
-  lastEventId: () => "1-1",
 });
 const page = ({ cursor }: PageQuery) => {
   if (cursor !== null && !cursor.startsWith("from")) {

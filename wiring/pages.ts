@@ -6,7 +6,7 @@ import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { createAccess } from "../web/access/access.ts";
-import type { Readiness } from "../web/define.ts";
+import type { Readiness } from "../web/route_context.ts";
 import { LOOPBACK_HOSTS } from "../web/guard.ts";
 import { listenHealth, listenWeb } from "../web/listen.ts";
 import { createProbes } from "../web/probes.ts";

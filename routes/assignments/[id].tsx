@@ -2,6 +2,7 @@ import { AssignmentPage } from "../../components/AssignmentPage.tsx";
 import { inert } from "../../components/inert.ts";
 import { parseAssignmentId } from "../../controller/model/ids.ts";
 import { actingOn } from "../../web/actions/acting_on.ts";
+import { absentAssignment } from "../../web/absent.ts";
 import { whenAway } from "../../web/away.ts";
 import { definePage } from "../../web/define.ts";
 
@@ -9,24 +10,16 @@ import { definePage } from "../../web/define.ts";
 export default definePage({
   path: "/assignments/:id",
   async handler(context) {
-    const { views, now, param, lastEventId: newest } = context;
+    const { views, param } = context;
     const id = parseAssignmentId(param("id"));
-    const lastEventId = newest();
     const assignment = id === undefined ? undefined : await views.assignment(id);
-    if (assignment === undefined) {
-      return {
-        kind: "absent",
-        detail: `Look for another assignment: "${param("id")}" is not known (any more)`,
-      };
-    }
+    if (assignment === undefined) return absentAssignment(param("id"));
     // Without them the page still says how the job is.
     const operations = await views.operations({ limit: 20, cursor: null, target: assignment.id })
       .catch(whenAway({ items: [] }));
     return {
       kind: "found",
       data: {
-        at: new Date(now).toISOString(),
-        lastEventId,
         assignment,
         operations: operations.items,
         acting: actingOn(context, assignment.id),

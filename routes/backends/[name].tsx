@@ -2,6 +2,7 @@ import { BackendPage } from "../../components/BackendPage.tsx";
 import { GROUPS } from "../../components/board.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { actingOn } from "../../web/actions/acting_on.ts";
+import { absentBackend } from "../../web/absent.ts";
 import { whenAway } from "../../web/away.ts";
 import { definePage } from "../../web/define.ts";
 import { oneOf } from "../../web/list_page.ts";
@@ -14,15 +15,11 @@ const OPERATIONS = 20;
 export default definePage({
   path: "/backends/:name",
   async handler(context) {
-    const { views, now, param, lastEventId: newest } = context;
+    const { views, param } = context;
     const name = oneOf(BACKENDS, param("name"));
-    const lastEventId = newest();
     const [backend, hour] = name === undefined ? [] : [views.backend(name), views.hour(name)];
     if (name === undefined || backend === undefined || hour === undefined) {
-      return {
-        kind: "absent",
-        detail: `Enable the backend in COMPONENTS: "${param("name")}" does not run here`,
-      };
+      return absentBackend(param("name"));
     }
     const first = { cursor: null, backend: name };
     const [waiting, running, operations] = await Promise.all([
@@ -35,8 +32,6 @@ export default definePage({
     return {
       kind: "found",
       data: {
-        at: new Date(now).toISOString(),
-        lastEventId,
         backend,
         hour,
         waiting: { items: waiting.items, total: waiting.total },

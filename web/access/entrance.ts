@@ -1,5 +1,5 @@
 import { requestOf } from "../actions/request.ts";
-import type { RouteContext } from "../define.ts";
+import type { RouteContext } from "../route_context.ts";
 import { isMachine } from "../pages.ts";
 import { problem } from "../problem.ts";
 import { ATTEMPTS, type Entry } from "./access.ts";

@@ -7,7 +7,7 @@ import { roleOfGroups } from "../../controller/model/role.ts";
 import type { Actor } from "../../controller/actions/operation.ts";
 import { isObject } from "../../lib/json_object.ts";
 import type { Logger } from "../../lib/logger.ts";
-import type { RouteContext } from "../define.ts";
+import type { RouteContext } from "../route_context.ts";
 import type { WebEnv } from "../env.ts";
 import { refuseMethod } from "../guard.ts";
 import { keepLanguage, localeOf } from "../negotiate.ts";

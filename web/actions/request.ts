@@ -1,8 +1,15 @@
 import type { ActionRequest } from "../../controller/actions/actions.ts";
-import type { RouteContext } from "../define.ts";
+import type { RouteContext } from "../route_context.ts";
 
 /** `Idempotency-Key` and the like: what a header can carry, and not too long. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** What every action's body may say of the request itself; `key` and `if_match` in forms alone. */
+export interface RequestFields {
+  readonly note: string;
+  readonly key?: string;
+  readonly if_match?: string;
+}
 
 /**
  * Who asks for an action, with key and precondition: of the headers, or of a form's hidden fields
@@ -10,7 +17,7 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
  */
 export function requestOf(
   { actor, headers, requestId }: Pick<RouteContext, "actor" | "headers" | "requestId">,
-  body: { readonly note: string; readonly key?: string; readonly if_match?: string },
+  body: RequestFields,
 ): ActionRequest {
   return {
     actor,

@@ -5,10 +5,9 @@ import { operationsOf } from "../../../web/described.ts";
 /** The JSON API for people; JSON of it is the OpenAPI document. */
 export default definePage({
   path: "/api/v1/docs",
-  handler({ document, now }) {
+  handler({ document }) {
     const described = document();
     const data = {
-      at: new Date(now).toISOString(),
       operations: operationsOf(described),
       document: described,
     };

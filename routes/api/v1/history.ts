@@ -1,4 +1,5 @@
-import { defineApi, foundPage } from "../../../web/define.ts";
+import { defineApi } from "../../../web/define.ts";
+import { foundPage } from "../../../web/list_page.ts";
 import { historyQuery, noInput, pageOf } from "../../../web/query.ts";
 import { historySchema } from "../../../web/schemas.ts";
 import { withoutUndefined } from "../../../web/without_undefined.ts";

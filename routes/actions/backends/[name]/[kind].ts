@@ -1,5 +1,6 @@
 import { backendForm, backendFormParams } from "../../../../web/actions/bodies.ts";
-import { backendFormAction, take } from "../../../../web/actions/take.ts";
+import { backendFormAction } from "../../../../web/actions/backend_form.ts";
+import { take } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 
 /** Forms of a backend's page. */

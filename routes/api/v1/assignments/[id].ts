@@ -1,3 +1,4 @@
+import { absentAssignment } from "../../../../web/absent.ts";
 import { defineApi } from "../../../../web/define.ts";
 import { assignmentParams, noInput } from "../../../../web/query.ts";
 import { assignmentDetailSchema } from "../../../../web/schemas.ts";
@@ -14,7 +15,7 @@ export default defineApi({
     const data = await views.assignment(id);
     const etag = actions.tagOf(id);
     return data === undefined
-      ? { kind: "absent", detail: `Look for another assignment: "${id}" is not known (any more)` }
+      ? absentAssignment(id)
       : { kind: "found", data, headers: etag === null ? {} : { etag } };
   },
 });

@@ -1,3 +1,4 @@
+import { absentBackend } from "../../../../web/absent.ts";
 import { defineApi } from "../../../../web/define.ts";
 import { backendParams, noInput } from "../../../../web/query.ts";
 import { backendSchema } from "../../../../web/schemas.ts";
@@ -15,10 +16,7 @@ export default defineApi({
     const etag = actions.tagOf(name);
     return Promise.resolve(
       data === undefined
-        ? {
-          kind: "absent",
-          detail: `Enable the backend in COMPONENTS: "${name}" does not run here`,
-        }
+        ? absentBackend(name)
         : { kind: "found", data, headers: etag === null ? {} : { etag } },
     );
   },

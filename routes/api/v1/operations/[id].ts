@@ -1,3 +1,4 @@
+import { absentOperation } from "../../../../web/absent.ts";
 import { defineApi } from "../../../../web/define.ts";
 import { noInput, operationParams } from "../../../../web/query.ts";
 import { operationSchema } from "../../../../web/schemas.ts";
@@ -12,8 +13,6 @@ export default defineApi({
   absent: "No such operation",
   async handler({ views }, { params: { id } }) {
     const data = await views.operation(id);
-    return data === undefined
-      ? { kind: "absent", detail: `Look for another operation: "${id}" is not known` }
-      : { kind: "found", data };
+    return data === undefined ? absentOperation(id) : { kind: "found", data };
   },
 });

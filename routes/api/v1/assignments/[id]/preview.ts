@@ -2,6 +2,7 @@ import { tierQuery } from "../../../../../web/actions/bodies.ts";
 import { defineApi } from "../../../../../web/define.ts";
 import { assignmentParams } from "../../../../../web/query.ts";
 import { releasePreviewSchema } from "../../../../../web/actions/schemas.ts";
+import { absentAssignment } from "../../../../../web/absent.ts";
 
 /** What giving an assignment up would do, and to which job. Nothing is done. */
 export default defineApi({
@@ -15,7 +16,7 @@ export default defineApi({
     const data = actions.preview(id, tier);
     return Promise.resolve(
       data === undefined
-        ? { kind: "absent", detail: `Look for another assignment: "${id}" is not known (any more)` }
+        ? absentAssignment(id)
         : { kind: "found", data, headers: { etag: data.tag } },
     );
   },

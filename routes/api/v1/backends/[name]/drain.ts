@@ -1,5 +1,6 @@
 import { drainBody } from "../../../../../web/actions/bodies.ts";
-import { deadlineOf, take } from "../../../../../web/actions/take.ts";
+import { deadlineOf } from "../../../../../web/actions/backend_form.ts";
+import { take } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { backendParams } from "../../../../../web/query.ts";
 
