@@ -1,4 +1,5 @@
 import { type AssignmentData, AssignmentPage } from "../components/AssignmentPage.tsx";
+import { isObject } from "../lib/json_object.ts";
 import { mount } from "./mount.tsx";
 
 mount<AssignmentData>({
@@ -14,6 +15,5 @@ mount<AssignmentData>({
 });
 
 function isOf(view: unknown, id: string): boolean {
-  if (typeof view !== "object" || view === null) return false;
-  return ("id" in view && view.id === id) || ("target" in view && view.target === id);
+  return isObject(view) && (view.id === id || view.target === id);
 }

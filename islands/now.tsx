@@ -2,6 +2,7 @@ import type { Board, GroupName } from "../components/board.ts";
 import { LongListContext } from "../components/LongRows.tsx";
 import { NowPage } from "../components/NowPage.tsx";
 import type { Change, StatusView } from "../controller/views/views.ts";
+import { isObject } from "../lib/json_object.ts";
 import { applyChange, applyStatus } from "./apply_change.ts";
 import { createLongList, type LongList } from "./long_list.ts";
 import { mount } from "./mount.tsx";
@@ -53,6 +54,5 @@ mount<Board>({
 });
 
 function idOf(view: unknown): string | undefined {
-  if (typeof view !== "object" || view === null || !("id" in view)) return undefined;
-  return String(view.id);
+  return isObject(view) && view.id !== undefined ? String(view.id) : undefined;
 }

@@ -1,4 +1,5 @@
 import type { Live } from "../components/live.ts";
+import { isObject } from "../lib/json_object.ts";
 
 /** One message of the event stream, parsed. */
 export interface Message {
@@ -130,15 +131,8 @@ export function openStream(options: StreamOptions): void {
 function parse(message: MessageEvent): Message | undefined {
   try {
     const data: unknown = JSON.parse(message.data);
-    if (typeof data !== "object" || data === null || !("at" in data)) return undefined;
-    const { at } = data;
-    if (typeof at !== "string") return undefined;
-    return {
-      event: message.type,
-      at,
-      old: "old" in data ? data.old : null,
-      new: "new" in data ? data.new : null,
-    };
+    if (!isObject(data) || typeof data.at !== "string") return undefined;
+    return { event: message.type, at: data.at, old: data.old ?? null, new: data.new ?? null };
   } catch {
     // Half a message of a connection that broke: the next one, or the next snapshot, makes it good.
     return undefined;

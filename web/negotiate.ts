@@ -1,6 +1,8 @@
 import { en } from "../components/i18n/en.ts";
 import { zh } from "../components/i18n/zh.ts";
 import type { Lang, Locale } from "../components/lang.ts";
+import { cookieHeader, readCookie } from "./cookies.ts";
+import { seeOther } from "./redirect.ts";
 
 const LANGS: Readonly<Record<Locale, Lang>> = {
   "en": { locale: "en", dict: en },
@@ -9,6 +11,7 @@ const LANGS: Readonly<Record<Locale, Lang>> = {
 
 /** Name of the cookie with the language. */
 const LANG_COOKIE = "lang";
+const YEAR_SECONDS = 31_536_000;
 
 /** The language named by a tag, e.g. of `?lang=` or a cookie; undefined if there is none such. */
 export function localeOf(tag: string | null | undefined): Locale | undefined {
@@ -18,7 +21,7 @@ export function localeOf(tag: string | null | undefined): Locale | undefined {
 
 /** Language of a request: its cookie, else the best of `Accept-Language`, else English. */
 export function langOf(headers: Headers): Lang {
-  const chosen = localeOf(cookieOf(headers, LANG_COOKIE));
+  const chosen = localeOf(readCookie(headers, LANG_COOKIE));
   return LANGS[chosen ?? preferred(headers.get("accept-language") ?? "")];
 }
 
@@ -36,14 +39,6 @@ function preferred(header: string): Locale {
   return "en";
 }
 
-function cookieOf(headers: Headers, name: string): string | undefined {
-  for (const pair of (headers.get("cookie") ?? "").split(";")) {
-    const [key, value] = pair.trim().split("=", 2);
-    if (key === name) return value;
-  }
-  return undefined;
-}
-
 /** True when the caller wants JSON rather than a page: it names JSON, and HTML not before it. */
 export function wantsJson(headers: Headers): boolean {
   const accept = headers.get("accept") ?? "";
@@ -58,12 +53,7 @@ export function keepLanguage(url: URL, chosen: string): Response {
   query.delete("lang");
   // One slash only: "//host" would lead elsewhere.
   const path = `/${url.pathname.replace(/^\/+/, "")}`;
-  return new Response(null, {
-    status: 303,
-    headers: {
-      location: query.size === 0 ? path : `${path}?${query}`,
-      "set-cookie": `${LANG_COOKIE}=${chosen}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly`,
-      "cache-control": "no-store",
-    },
-  });
+  return seeOther(query.size === 0 ? path : `${path}?${query}`, [
+    cookieHeader(LANG_COOKIE, chosen, { secure: false, maxAgeSeconds: YEAR_SECONDS }),
+  ]);
 }

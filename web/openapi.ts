@@ -1,4 +1,5 @@
 import { createRoute, OpenAPIHono, z } from "@hono/zod-openapi";
+import { SESSION_COOKIE } from "./access/session_cookie.ts";
 import type { ActionRoute, ApiRoute, Route } from "./define.ts";
 import { operationSchema, problemSchema, statusSchema } from "./schemas.ts";
 import { actionHeaders, conflictSchema } from "./actions/schemas.ts";
@@ -34,8 +35,9 @@ export function documentOf(routes: readonly Route[], version: string): unknown {
   app.openAPIRegistry.registerComponent("securitySchemes", "session", {
     type: "apiKey",
     in: "cookie",
-    name: "gdr-session",
-    description: "With https `__Host-gdr-session`. A POST also carries the proof in `X-CSRF-Token`",
+    name: SESSION_COOKIE,
+    description:
+      `With https \`__Host-${SESSION_COOKIE}\`. A POST also carries the proof in \`X-CSRF-Token\``,
   });
   const document = app.getOpenAPI31Document({
     openapi: "3.1.0",

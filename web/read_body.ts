@@ -1,4 +1,5 @@
 import { abortable } from "../lib/abortable.ts";
+import { concatBytes } from "../lib/bytes.ts";
 import type { Clock } from "../lib/clock.ts";
 import { problem } from "./problem.ts";
 
@@ -30,7 +31,7 @@ export async function readBody(
   try {
     while (true) {
       const { done, value } = await abortable(reader.read(), patience.signal);
-      if (done) return { kind: "read", bytes: joined(chunks, size) };
+      if (done) return { kind: "read", bytes: concatBytes(chunks) };
       size += value.length;
       if (size > maxBytes) {
         return refuse(413, `Send at most ${maxBytes} bytes`, requestId);
@@ -51,12 +52,8 @@ function refuse(status: number, detail: string, requestId: string): Body {
   return { kind: "refused", response: problem(status, { detail, requestId, headers }) };
 }
 
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
+/** What `Content-Type` says, without its parameters and in lower case; "" when it says nothing. */
+export function mediaTypeOf(headers: Headers): string {
+  const [type = ""] = (headers.get("content-type") ?? "").split(";", 1);
+  return type.trim().toLowerCase();
 }

@@ -87,7 +87,7 @@ export function createWeb(deps: WebDeps): Web {
   const access = deps.access ??
     createAccess({
       rules: OPEN,
-      signOn: null,
+      identities: null,
       signOuts: createSignOuts({ clock, logger }),
       secrets: null,
       publicUrl: null,

@@ -28,7 +28,8 @@ const HEAD_MS = 3_000;
 const IDLE_MS = 30_000;
 /** After a failure the leader is left alone for so long: no page waits for it meanwhile. */
 const REST_MS = 2_000;
-const MOST = 256;
+/** Answers of the leader that are under way at a time. */
+const MAX_OPEN = 256;
 /** What this replica alone can tell of itself. */
 const OWN_PATHS = new Set(["/healthz", "/readyz", "/metrics"]);
 /** What a reader may say; `Host`, `Origin` and the like are the leader's own affair with us. */
@@ -97,7 +98,7 @@ export function createStandby(deps: {
   return {
     async forward(from) {
       if (from.method !== "GET" && from.method !== "HEAD") return undefined;
-      if (from.headers.has(FORWARDED_BY) || open >= MOST) return undefined;
+      if (from.headers.has(FORWARDED_BY) || open >= MAX_OPEN) return undefined;
       const { pathname, search } = new URL(from.url);
       if (OWN_PATHS.has(pathname) || clock.monotonic() < restsUntil) return undefined;
       const upstream = deps.leader();

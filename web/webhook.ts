@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../lib/clock.ts";
+import { isObject } from "../lib/json_object.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Secret } from "../lib/secret.ts";
 import { refuseMethod } from "./guard.ts";
@@ -80,8 +81,7 @@ function isQueued(event: string | null, body: Uint8Array): boolean {
   if (event !== "workflow_job") return false;
   try {
     const parsed: unknown = JSON.parse(new TextDecoder().decode(body));
-    return typeof parsed === "object" && parsed !== null && "action" in parsed &&
-      parsed.action === "queued";
+    return isObject(parsed) && parsed.action === "queued";
   } catch {
     return false;
   }

@@ -1,4 +1,4 @@
-import { createSignOn } from "../clients/oidc/sign_on.ts";
+import { createIdentityProvider } from "../clients/oidc/identity_provider.ts";
 import { createMetrics } from "../clients/prometheus/metrics.ts";
 import { createSignOuts, type SignOuts } from "../controller/access/sign_outs.ts";
 import type { Config, Listen } from "../controller/config/config.ts";
@@ -52,7 +52,7 @@ export function openPages(deps: {
   const access = createAccess({
     rules,
     signOuts,
-    signOn: rules.oidc === null ? null : createSignOn({ ...rules.oidc, clock }),
+    identities: rules.oidc === null ? null : createIdentityProvider({ ...rules.oidc, clock }),
     secrets: config.capabilityKeys,
     publicUrl: config.admin.publicUrl,
     clock,

@@ -1,6 +1,6 @@
 import type { Secret } from "../../lib/secret.ts";
 import type { BackendName } from "../model/ids.ts";
-import type { Access } from "./parse_access.ts";
+import type { Role, RoleRule } from "../model/role.ts";
 
 /** Parts that a process runs. */
 export type Component = "scheduler" | "pod-worker" | "vm-worker";
@@ -29,6 +29,31 @@ export type KubernetesAccess =
     readonly port: number;
     readonly directory: string;
   };
+
+/** A bearer token that is let in: its hash, never itself. */
+export interface TokenRule {
+  readonly name: string;
+  readonly role: Role;
+  /** SHA-256 of the token, in lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
+/** Who may look and act. Without tokens and provider: everybody on this machine, and nobody else. */
+export interface AccessRules {
+  readonly tokens: readonly TokenRule[];
+  readonly oidc: {
+    readonly issuer: string;
+    readonly clientId: string;
+    /** Null = a public client, by PKCE alone. */
+    readonly clientSecret: Secret | null;
+    readonly roles: readonly RoleRule[];
+    /** What the provider must send browsers back to, exactly. */
+    readonly redirectUri: string;
+  } | null;
+}
+
+/** Where the provider sends browsers back to, below `ADMIN_PUBLIC_URL`. */
+export const CALLBACK_PATH = "/sign-in/callback";
 
 /**
  * The resolved configuration: frozen, complete, checked. In the embedded profile the parts that are
@@ -127,7 +152,7 @@ export interface Config {
     /** Null = on the dashboard's port only. */
     readonly health: Listen | null;
     readonly publicUrl: string | null;
-    readonly access: Access;
+    readonly access: AccessRules;
     readonly advertise: string | null;
   };
   /** An OTLP receiver of traces; null = traces are not made. */

@@ -1,34 +1,10 @@
-import { type Role, roleNamed, type RoleRule } from "../model/role.ts";
-import type { Secret } from "../../lib/secret.ts";
+import { roleNamed, type RoleRule } from "../model/role.ts";
+import { type AccessRules, CALLBACK_PATH, type TokenRule } from "./config.ts";
 import type { Reader } from "./reader.ts";
 import { baseUrl, isLoopback } from "./values.ts";
 
-/** A bearer token that is let in: its hash, never itself. */
-export interface TokenRule {
-  readonly name: string;
-  readonly role: Role;
-  /** SHA-256 of the token, in lower-case hexadecimal. */
-  readonly sha256: string;
-}
-
-/** Who may look and act. Without tokens and provider: everybody on this machine, and nobody else. */
-export interface Access {
-  readonly tokens: readonly TokenRule[];
-  readonly oidc: {
-    readonly issuer: string;
-    readonly clientId: string;
-    /** Null = a public client, by PKCE alone. */
-    readonly clientSecret: Secret | null;
-    readonly roles: readonly RoleRule[];
-    /** What the provider must send browsers back to, exactly. */
-    readonly redirectUri: string;
-  } | null;
-}
-
-/** Path of {@link Access}'s redirect URI below `ADMIN_PUBLIC_URL`. */
-export const CALLBACK_PATH = "/sign-in/callback";
-
-const MOST = 1_000;
+/** Of tokens, and of groups with a role. */
+const MAX_RULES = 1_000;
 const URL_RULE = {
   allowed: "an http or https URL without user, query and fragment",
   parse: baseUrl(["http", "https"]),
@@ -46,7 +22,7 @@ const ISSUER_RULE = {
 /** `ADMIN_TOKENS`, `OIDC_*` and `ADMIN_PUBLIC_URL`. */
 export function accessOf(
   reader: Reader,
-): { readonly publicUrl: string | null; readonly access: Access } {
+): { readonly publicUrl: string | null; readonly access: AccessRules } {
   const publicUrl = reader.optional("ADMIN_PUBLIC_URL", URL_RULE);
   const tokens = reader.optional("ADMIN_TOKENS", {
     allowed: "lines name:role:sha256hex, each name and hash once, with role viewer, operator or " +
@@ -56,7 +32,7 @@ export function accessOf(
   return { publicUrl, access: { tokens, oidc: oidcOf(reader, publicUrl) } };
 }
 
-function oidcOf(reader: Reader, publicUrl: string | null): Access["oidc"] {
+function oidcOf(reader: Reader, publicUrl: string | null): AccessRules["oidc"] {
   const issuer = reader.optional("OIDC_ISSUER", ISSUER_RULE);
   const clientId = reader.text("OIDC_CLIENT_ID");
   const clientSecret = reader.secret("OIDC_CLIENT_SECRET");
@@ -102,7 +78,7 @@ function parseTokens(text: string): readonly TokenRule[] | undefined {
     return [{ name: match[1] ?? "", role, sha256: (match[3] ?? "").toLowerCase() }];
   });
   const once = (values: readonly string[]) => new Set(values).size === values.length;
-  const good = rules.length === lines.length && rules.length > 0 && rules.length <= MOST &&
+  const good = rules.length === lines.length && rules.length > 0 && rules.length <= MAX_RULES &&
     once(rules.map(({ name }) => name)) && once(rules.map(({ sha256 }) => sha256));
   return good ? rules : undefined;
 }
@@ -116,7 +92,7 @@ function parseRoleMap(text: string): readonly RoleRule[] | undefined {
     const group = part.slice(0, Math.max(at, 0)).trim();
     return role === undefined || group === "" || group.length > 255 ? [] : [{ group, role }];
   });
-  const good = rules.length === parts.length && rules.length > 0 && rules.length <= MOST;
+  const good = rules.length === parts.length && rules.length > 0 && rules.length <= MAX_RULES;
   return good ? rules : undefined;
 }
 

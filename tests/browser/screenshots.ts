@@ -65,11 +65,11 @@ async function save(page: Page, name: string, fullPage = true): Promise<void> {
 
 /** The page before all others, as it is and after a wrong token. */
 async function signIn(browser: Browser): Promise<void> {
-  const signOn = {
+  const identities = {
     start: () => Promise.reject(new Error("Only a picture")),
     finish: () => Promise.reject(new Error("Only a picture")),
   };
-  const access = createTestAccess(systemClock, { signOn });
+  const access = createTestAccess(systemClock, { identities });
   await using site = startSite({ jobs, wrap: tamed, access });
   for (const [name, options] of Object.entries(FORMS)) {
     const context = await browser.newContext(options);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createSignOn } from "../../clients/oidc/sign_on.ts";
+import { createIdentityProvider } from "../../clients/oidc/identity_provider.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { type Fields, type Logger, silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
@@ -17,7 +17,7 @@ function setup(client: { readonly id: string; readonly secret: string | null } =
   const clock = createFakeClock();
   const provider = startOidcProvider();
   provider.behaviour.claims = { preferred_username: "alice", groups: ["ops:oncall"] };
-  const signOn = createSignOn({
+  const identities = createIdentityProvider({
     issuer: provider.issuer,
     clientId: client.id,
     clientSecret: client.secret === null ? null : new Secret(client.secret),
@@ -25,7 +25,7 @@ function setup(client: { readonly id: string; readonly secret: string | null } =
     clock,
   });
   const roles = [{ group: "ops:oncall", role: "operator" }] as const;
-  const access = createTestAccess(clock, { signOn, roles });
+  const access = createTestAccess(clock, { identities, roles });
   const web = createTestWeb({
     views: createFakeViews({ clock }, {}),
     clock,

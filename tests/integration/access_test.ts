@@ -6,7 +6,7 @@ import { createFakeClock } from "../../lib/fake_clock.ts";
 import { ROUTES } from "../../routes/mod.ts";
 import { idOf } from "../contract/queue_suite.ts";
 import { createFakeViews } from "../fakes/views.ts";
-import { createTestAccess, tokenOf } from "../support/test_access.ts";
+import { createTestAccess, createTestSeal, tokenOf } from "../support/test_access.ts";
 import { createTestWeb } from "../support/test_web.ts";
 
 const ID = idOf(799);
@@ -56,7 +56,6 @@ function setup(options: Parameters<typeof createTestAccess>[1] = {}) {
     clock,
     send,
     signIn,
-    access,
     as: (role: Role) => ({ authorization: `Bearer ${tokenOf(role)}` }),
     [Symbol.asyncDispose]: () => web[Symbol.asyncDispose](),
   };
@@ -320,7 +319,8 @@ Deno.test("a forged, changed, doubled, foreign or old cookie is nobody's", async
   const changed = cookie.slice(0, at) + (cookie[at] === "A" ? "B" : "A") + cookie.slice(at + 1);
   await using elsewhere = setup({ secret: "x".repeat(32) });
   const foreign = (await elsewhere.signIn("admin")).cookie;
-  const transaction = t.access.seal.seal("sign-in", {
+  const seal = createTestSeal();
+  const transaction = seal.seal("sign-in", {
     id: "x",
     proof: "x",
     name: "x",
@@ -337,7 +337,7 @@ Deno.test("a forged, changed, doubled, foreign or old cookie is nobody's", async
     `gdr-session=${"A".repeat(100_000)}`,
   ];
   const past = { id: "x", proof: "x", name: "x", role: "admin", endsAt: t.clock.now() };
-  forged.push(`gdr-session=${t.access.seal.seal("session", past)}`);
+  forged.push(`gdr-session=${seal.seal("session", past)}`);
   for (const text of forged) assert.equal(await status(text), 401, text.slice(0, 80));
 });
 

@@ -1,18 +1,18 @@
-import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
-import { timingSafeEqual } from "node:crypto";
 import type { Visitor } from "../../components/visitor.ts";
-import type { SignOn } from "../../controller/access/sign_on.ts";
+import type { IdentityProvider } from "../../controller/access/identity_provider.ts";
 import type { SignOuts } from "../../controller/access/sign_outs.ts";
-import type { Access as Rules } from "../../controller/config/parse_access.ts";
 import type { Actor } from "../../controller/actions/operation.ts";
+import type { AccessRules } from "../../controller/config/config.ts";
+import type { RoleRule } from "../../controller/model/role.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Secret } from "../../lib/secret.ts";
-import { type Attempts, createAttempts } from "./attempts.ts";
+import { ATTEMPTS, type Attempts, createAttempts } from "./attempts.ts";
 import { bearerOf, createBearer } from "./bearer.ts";
-import { readCookie } from "./cookies.ts";
 import { createSeal, type Seal } from "./seal.ts";
-import { createSessions, type Sessions } from "./sessions.ts";
+import { createSessionCookie, SESSION_COOKIE, type SessionCookie } from "./session_cookie.ts";
+import { createSessions } from "./sessions.ts";
+import { createTransactionCookie, type TransactionCookie } from "./transaction_cookie.ts";
 
 /** Who asks, or why nobody is known to. */
 export type Entry =
@@ -27,69 +27,68 @@ export type Entry =
   /** What was shown is no token of ours, or (`form`) no bearer token at all. */
   | { readonly kind: "refused"; readonly why: "unknown" | "form" | "too many" };
 
-/** Knows who asks. */
+/** Knows who asks, and lets people in. */
 export interface Access {
   /** False without tokens and provider: then everybody on this machine is admin. */
   readonly required: boolean;
+  /** Whether a token lets anybody in. */
   readonly tokens: boolean;
-  readonly signOn: SignOn | null;
-  readonly rules: Rules;
-  readonly seal: Seal;
-  readonly sessions: Sessions;
+  /** Where else people sign in; null = nowhere. */
+  readonly provider: {
+    /** For the page. */
+    readonly host: string;
+    readonly identities: IdentityProvider;
+    readonly roles: readonly RoleRule[];
+  } | null;
+  /** Of signing in, and of tokens that are not known, by address. */
   readonly attempts: Attempts;
-  /** Cookies go over https alone. */
-  readonly secure: boolean;
-  readonly sessionCookie: string;
-  readonly transactionCookie: string;
-  /** Whose a token is. */
-  bearer(token: string): Actor | undefined;
+  readonly session: SessionCookie;
+  readonly transaction: TransactionCookie;
   /** `peer` is the address of the connection. */
   enter(headers: Headers, peer: string): Entry;
+  /** Whose a token is. */
+  bearer(token: string): Actor | undefined;
 }
 
 /** Without sign-in only this machine is listened to. */
 const LOCAL: Actor = { name: "operator on this machine", role: "admin" };
 
-/** Attempts of sign-in and wrong tokens from one address. */
-export const ATTEMPTS = { burst: 10, everyMs: 3_000 } as const;
-
 /** Makes {@link Access}. `secrets` are the same at every replica; null = random ones of this process. */
 export function createAccess(deps: {
-  readonly rules: Rules;
-  readonly signOn: SignOn | null;
+  readonly rules: AccessRules;
+  /** Of `rules.oidc`; null where that is. */
+  readonly identities: IdentityProvider | null;
   /** Which sessions have been ended before their time. */
   readonly signOuts: Pick<SignOuts, "has" | "end">;
   readonly secrets: readonly Secret[] | null;
   readonly publicUrl: string | null;
   readonly clock: Clock;
 }): Access {
-  const { rules, signOn, signOuts, clock } = deps;
-  const required = rules.tokens.length > 0 || rules.oidc !== null;
+  const { rules: { tokens, oidc }, identities, signOuts, clock } = deps;
+  const required = tokens.length > 0 || oidc !== null;
   const secure = deps.publicUrl?.startsWith("https:") ?? false;
-  // Who is taken out of the configuration is out at the next start, whatever cookie there is.
-  const bound = createHash("sha256").update(JSON.stringify([rules.tokens, rules.oidc])).digest(
-    "hex",
-  );
-  const secrets = deps.secrets ?? [new Secret(randomBytes(32).toString("hex"))];
-  const seal = createSeal(secrets, bound);
-  const sessions = createSessions({ seal, signOuts, clock });
-  const attempts = createAttempts({ clock }, ATTEMPTS);
-  const bearer = createBearer(rules.tokens);
   // A host's own cookie: no other name of the same domain can set it.
   const prefix = secure ? "__Host-" : "";
-  const sessionCookie = `${prefix}gdr-session`;
+  const seal = createCookieSeal(
+    deps.rules,
+    deps.secrets ?? [new Secret(randomBytes(32).toString("hex"))],
+  );
+  const attempts = createAttempts({ clock }, ATTEMPTS);
+  const bearer = createBearer(tokens);
+  const session = createSessionCookie(createSessions({ seal, signOuts, clock }), {
+    name: `${prefix}${SESSION_COOKIE}`,
+    secure,
+  });
 
   return {
     required,
-    tokens: rules.tokens.length > 0,
-    signOn,
-    rules,
-    seal,
-    sessions,
+    tokens: tokens.length > 0,
+    provider: oidc === null || identities === null
+      ? null
+      : { host: new URL(oidc.issuer).host, identities, roles: oidc.roles },
     attempts,
-    secure,
-    sessionCookie,
-    transactionCookie: `${prefix}gdr-sign-in`,
+    session,
+    transaction: createTransactionCookie({ seal, clock }, { name: `${prefix}gdr-sign-in`, secure }),
     bearer,
     enter(headers, peer) {
       if (!required) {
@@ -105,18 +104,22 @@ export function createAccess(deps: {
         }
         return { kind: "known", actor, visitor: { kind: "token", ...actor }, proof: null };
       }
-      const cookie = readCookie(headers, sessionCookie);
-      const session = cookie === undefined ? undefined : sessions.read(cookie);
-      if (session === undefined) return { kind: "anonymous" };
-      const { actor, proof } = session;
+      const found = session.read(headers);
+      if (found === undefined) return { kind: "anonymous" };
+      const { actor, proof } = found;
       return { kind: "known", actor, visitor: { kind: "session", ...actor, proof }, proof };
     },
   };
 }
 
-/** Compares a proof in constant time. */
-export function isProof(given: unknown, proof: string): boolean {
-  if (typeof given !== "string") return false;
-  const [a, b] = [Buffer.from(given), Buffer.from(proof)];
-  return a.length === b.length && timingSafeEqual(a, b);
+/**
+ * What cookies are sealed with. Who is taken out of the configuration is out at the next start, whatever
+ * cookie there is: `rules` go into the keys.
+ */
+export function createCookieSeal(
+  { tokens, oidc }: AccessRules,
+  secrets: readonly Secret[],
+): Seal {
+  const bound = createHash("sha256").update(JSON.stringify([tokens, oidc])).digest("hex");
+  return createSeal(secrets, bound);
 }

@@ -12,8 +12,11 @@ export interface Attempts {
   take(who: string): boolean;
 }
 
+/** Of sign-in, and of wrong tokens, from one address. */
+export const ATTEMPTS: AttemptOptions = { burst: 10, everyMs: 3_000 };
+
 /** Addresses that are told apart; beyond them the longest quiet one is forgotten. */
-const MOST = 1_000;
+const MAX_ADDRESSES = 1_000;
 
 /** Makes {@link Attempts}: a token bucket for each address. */
 export function createAttempts(
@@ -30,7 +33,7 @@ export function createAttempts(
       buckets.delete(who);
       buckets.set(who, { left: allowed ? filled - 1 : filled, at: now });
       const [oldest] = buckets.keys();
-      if (buckets.size > MOST && oldest !== undefined) buckets.delete(oldest);
+      if (buckets.size > MAX_ADDRESSES && oldest !== undefined) buckets.delete(oldest);
       return allowed;
     },
   };

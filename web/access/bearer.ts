@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { TokenRule } from "../../controller/config/parse_access.ts";
+import type { TokenRule } from "../../controller/config/config.ts";
 import type { Actor } from "../../controller/actions/operation.ts";
 
 /** Tokens are long random texts; nothing longer is hashed. */
-const MOST = 1_000;
+const MAX_TOKEN_CHARS = 1_000;
 
 /**
  * Finds whose a token is. Every rule is compared, in constant time, so that the time says nothing; what
@@ -16,7 +16,7 @@ export function createBearer(rules: readonly TokenRule[]): (token: string) => Ac
     hash: Buffer.from(sha256, "hex"),
   }));
   return (token) => {
-    if (token === "" || token.length > MOST) return undefined;
+    if (token === "" || token.length > MAX_TOKEN_CHARS) return undefined;
     const hash = createHash("sha256").update(token).digest();
     const found = known.filter((rule) => timingSafeEqual(rule.hash, hash));
     return found[0]?.actor;

@@ -2,8 +2,9 @@ import { requestOf } from "../actions/request.ts";
 import type { RouteContext } from "../route_context.ts";
 import { isMachine } from "../pages.ts";
 import { problem } from "../problem.ts";
-import { ATTEMPTS, type Entry } from "./access.ts";
-import type { Attempts } from "./attempts.ts";
+import { seeOther } from "../redirect.ts";
+import type { Entry } from "./access.ts";
+import { ATTEMPTS, type Attempts } from "./attempts.ts";
 import { namedAction } from "../actions/named_action.ts";
 import { ownPath } from "./own_path.ts";
 
@@ -31,10 +32,7 @@ export function challenge(
   if (entry.kind === "anonymous" && reads && !isMachine({ url, headers }) && isPage(headers)) {
     const to = ownPath(`${url.pathname}${url.search}`);
     const query = to === "/" ? "" : `?to=${encodeURIComponent(to)}`;
-    return new Response(null, {
-      status: 303,
-      headers: { location: `/sign-in${query}`, "cache-control": "no-store" },
-    });
+    return seeOther(`/sign-in${query}`);
   }
   const error = entry.kind === "refused" ? ', error="invalid_token"' : "";
   return problem(401, {

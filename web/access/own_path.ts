@@ -1,5 +1,5 @@
 /** Longer ones are not worth keeping. */
-const MOST = 2_000;
+const MAX_PATH_CHARS = 2_000;
 
 /**
  * Where to lead after sign-in: `wanted` when it is a path of our own, `/` otherwise. Nothing that a
@@ -7,7 +7,7 @@ const MOST = 2_000;
  */
 export function ownPath(wanted: string | null | undefined): string {
   // Printable ASCII only: browsers drop tabs and line ends before they read a URL.
-  if (wanted === null || wanted === undefined || wanted.length > MOST) return "/";
+  if (wanted === null || wanted === undefined || wanted.length > MAX_PATH_CHARS) return "/";
   if (!/^\/(?![/\\])[\x21-\x7e]*$/.test(wanted) || wanted.includes("\\")) return "/";
   const base = "http://own.invalid";
   if (!URL.canParse(wanted, base)) return "/";

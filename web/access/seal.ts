@@ -16,7 +16,7 @@ export interface Seal {
 const NONCE = 12;
 const TAG = 16;
 /** Browsers keep 4 KB of a cookie. */
-const MOST = 4_000;
+const MAX_COOKIE_CHARS = 4_000;
 
 /**
  * Makes a {@link Seal} by AES-256-GCM. The first of `secrets` seals, all of them open: the same ones at
@@ -37,7 +37,7 @@ export function createSeal(secrets: readonly Secret[], bound: string): Seal {
       return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString("base64url");
     },
     open(kind, text) {
-      if (text.length > MOST || !/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
+      if (text.length > MAX_COOKIE_CHARS || !/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
       const bytes = Buffer.from(text, "base64url");
       if (bytes.length <= NONCE + TAG) return undefined;
       for (const key of keys) {

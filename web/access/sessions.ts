@@ -1,4 +1,5 @@
-import { createHash } from "node:crypto";
+import { Buffer } from "node:buffer";
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { Reach, SignOuts } from "../../controller/access/sign_outs.ts";
 import { roleNamed } from "../../controller/model/role.ts";
 import type { Actor } from "../../controller/actions/operation.ts";
@@ -78,4 +79,11 @@ function readContent(json: unknown): Content | undefined {
   }
   if (typeof endsAt !== "number" || role === undefined) return undefined;
   return { id, endsAt, session: { actor: { name, role }, proof } };
+}
+
+/** Compares a proof in constant time. */
+export function isProof(given: unknown, proof: string): boolean {
+  if (typeof given !== "string") return false;
+  const [a, b] = [Buffer.from(given), Buffer.from(proof)];
+  return a.length === b.length && timingSafeEqual(a, b);
 }

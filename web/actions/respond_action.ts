@@ -1,16 +1,17 @@
 import type { Context } from "hono";
-import type { ActionOutcome } from "../../controller/actions/actions.ts";
 import { faultOfRole, roleForKind } from "../../controller/access/rules.ts";
+import type { ActionOutcome } from "../../controller/actions/actions.ts";
 import { isObject } from "../../lib/json_object.ts";
-import { isProof } from "../access/access.ts";
-import { namedAction } from "./named_action.ts";
-import { faultOfHeaders, requestOf } from "./request.ts";
+import { isProof } from "../access/sessions.ts";
 import type { ActionRoute, BadInput } from "../define.ts";
-import type { RouteContext } from "../route_context.ts";
 import type { WebEnv } from "../env.ts";
 import { respondAbsent, respondRefused, type Site } from "../pages.ts";
 import { problem } from "../problem.ts";
-import { readBody } from "../read_body.ts";
+import { mediaTypeOf, readBody } from "../read_body.ts";
+import { seeOther } from "../redirect.ts";
+import type { RouteContext } from "../route_context.ts";
+import { namedAction } from "./named_action.ts";
+import { faultOfHeaders, requestOf } from "./request.ts";
 
 /** Bodies of actions are a note and a choice or two. */
 const MAX_BODY = 16_384;
@@ -43,8 +44,7 @@ export async function respondAction(
   const lacking = faultOfRole(context.actor.role, needed);
   if (lacking !== null) return forbid(lacking);
   const wanted = route.form ? "application/x-www-form-urlencoded" : "application/json";
-  const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase();
-  if (type !== wanted) {
+  if (mediaTypeOf(context.headers) !== wanted) {
     return problem(415, { detail: `Send the body as ${wanted}`, requestId });
   }
   const read = await readBody(c.req.raw, { maxBytes: MAX_BODY, clock: site.clock, requestId });
@@ -56,7 +56,7 @@ export async function respondAction(
     if (!isProof(given, context.proof)) return forbid(UNPROVEN);
   }
   const answer = await route.act(context, { params: c.req.param(), body });
-  if (answer.kind === "seen") return leadTo(route.page(c.req.param()));
+  if (answer.kind === "seen") return seeOther(route.page(c.req.param()));
   if (route.form) return respondForm(answer, c, context, { site, route });
   return answer.kind === "bad"
     ? problem(400, { detail: answer.detail, requestId })
@@ -115,12 +115,12 @@ function respondForm(
     case "bad":
       return refuse(400, outcome.detail);
     case "done":
-      return leadTo(`/operations/${outcome.operation.id}`);
+      return seeOther(`/operations/${outcome.operation.id}`);
     case "conflict":
     case "stale":
       return outcome.operation === undefined
         ? refuse(outcome.kind === "stale" ? 412 : 409, outcome.detail, outcome.current)
-        : leadTo(`/operations/${outcome.operation.id}`);
+        : seeOther(`/operations/${outcome.operation.id}`);
     case "forbidden":
       return refuse(403, outcome.detail);
     case "absent":
@@ -132,10 +132,6 @@ function respondForm(
     default:
       return outcome satisfies never;
   }
-}
-
-function leadTo(location: string): Response {
-  return new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
 }
 
 function parseJson(text: string): unknown {

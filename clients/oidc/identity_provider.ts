@@ -1,10 +1,10 @@
 import type * as oidc from "openid-client";
 import {
-  type SignedOn,
-  type SignOn,
-  SignOnError,
-  type SignOnTransaction,
-} from "../../controller/access/sign_on.ts";
+  type IdentityProvider,
+  type SignedIn,
+  SignInError,
+  type SignInTransaction,
+} from "../../controller/access/identity_provider.ts";
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Secret } from "../../lib/secret.ts";
@@ -21,18 +21,18 @@ const REACH = "OIDC_ISSUER must be its address, as it calls itself, and this mac
 type Library = typeof oidc;
 
 /**
- * Makes {@link SignOn} by the authorization code flow of OpenID Connect with PKCE (S256), `state` and
+ * Makes {@link IdentityProvider} by the authorization code flow of OpenID Connect with PKCE (S256), `state` and
  * `nonce`. The ID token's signature, issuer, audience and times are checked by `openid-client`, which is
  * loaded by the first of them.
  */
-export function createSignOn(options: {
+export function createIdentityProvider(options: {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: Secret | null;
   /** Sent as it is, and nothing else. */
   readonly redirectUri: string;
   readonly clock: Pick<Clock, "monotonic">;
-}): SignOn {
+}): IdentityProvider {
   const { clock, redirectUri } = options;
   let known: { readonly config: oidc.Configuration; readonly until: number } | undefined;
 
@@ -51,8 +51,8 @@ export function createSignOn(options: {
     try {
       return await abortable(run(library), signal);
     } catch (error) {
-      if (error instanceof SignOnError) throw error;
-      throw signOnError(library, error, { action: `${action} "${options.issuer}"`, check });
+      if (error instanceof SignInError) throw error;
+      throw signInError(library, error, { action: `${action} "${options.issuer}"`, check });
     }
   };
   const leaving = { action: "Begin a sign-in at", check: REACH };
@@ -67,7 +67,7 @@ export function createSignOn(options: {
     async start(signal) {
       return await named(leaving, signal, async (library) => {
         const config = await configuration(library);
-        const transaction: SignOnTransaction = {
+        const transaction: SignInTransaction = {
           state: library.randomState(),
           nonce: library.randomNonce(),
           verifier: library.randomPKCECodeVerifier(),
@@ -139,10 +139,10 @@ async function whoOf(
   library: Library,
   config: oidc.Configuration,
   tokens: Awaited<ReturnType<typeof oidc.authorizationCodeGrant>>,
-): Promise<SignedOn> {
+): Promise<SignedIn> {
   const claims = tokens.claims();
   if (claims === undefined) {
-    throw new SignOnError(
+    throw new SignInError(
       "refused",
       `Take the answer of "${config.serverMetadata().issuer}": it has no ID token; allow the ` +
         `application the scopes "${SCOPE}" there`,
@@ -165,18 +165,18 @@ async function whoOf(
  * What went wrong, for the log. Messages and causes may hold what the provider sent, tokens among it:
  * names and codes alone are told.
  */
-function signOnError(
+function signInError(
   library: Library,
   error: unknown,
   { action, check }: { readonly action: string; readonly check: string },
-): SignOnError {
+): SignInError {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const refused = error instanceof library.AuthorizationResponseError ||
     error instanceof library.ResponseBodyError || error instanceof library.ClientError;
   const away = !refused || code === "OAUTH_TIMEOUT";
   const name = error instanceof Error ? error.name : "unknown error";
   const what = [name, code, wordOf(error)].filter((part) => part !== "").join(" ");
-  return new SignOnError(
+  return new SignInError(
     away ? "unavailable" : "refused",
     `${action}: ${what}; ${away ? REACH : check}`,
   );
