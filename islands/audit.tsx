@@ -1,8 +1,6 @@
-import { type AuditData, AuditPage } from "../components/AuditPage.tsx";
+import { AuditPage } from "../components/AuditPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<AuditData>({
-  component: AuditPage,
-  events: ["operation", "status"],
-  apply: () => "refetch",
-});
+// Each reading goes through the whole audit; what was refused has no event.
+mount(refetching(AuditPage, ["operation"], { idleMs: 30_000 }));

@@ -1,8 +1,5 @@
-import { type BackendData, BackendPage } from "../components/BackendPage.tsx";
+import { BackendPage } from "../components/BackendPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<BackendData>({
-  component: BackendPage,
-  events: ["backend", "assignment", "operation", "status"],
-  apply: () => "refetch",
-});
+mount(refetching(BackendPage, ["backend", "assignment", "operation"]));

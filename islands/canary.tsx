@@ -1,8 +1,5 @@
-import { type CanaryData, CanaryPage } from "../components/CanaryPage.tsx";
+import { CanaryPage } from "../components/CanaryPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<CanaryData>({
-  component: CanaryPage,
-  events: ["assignment", "backend", "status"],
-  apply: () => "refetch",
-});
+mount(refetching(CanaryPage, ["assignment", "backend"]));

@@ -1,8 +1,5 @@
-import { type ExecutorsData, ExecutorsPage } from "../components/ExecutorsPage.tsx";
+import { ExecutorsPage } from "../components/ExecutorsPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<ExecutorsData>({
-  component: ExecutorsPage,
-  events: ["executor", "assignment", "backend", "status"],
-  apply: () => "refetch",
-});
+mount(refetching(ExecutorsPage, ["executor", "assignment", "backend"]));

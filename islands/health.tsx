@@ -1,8 +1,5 @@
-import { type HealthData, HealthPage } from "../components/HealthPage.tsx";
+import { HealthPage } from "../components/HealthPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<HealthData>({
-  component: HealthPage,
-  events: ["status"],
-  apply: () => "refetch",
-});
+mount(refetching(HealthPage, []));

@@ -1,8 +1,6 @@
-import { type HistoryData, HistoryPage } from "../components/HistoryPage.tsx";
+import { HistoryPage } from "../components/HistoryPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<HistoryData>({
-  component: HistoryPage,
-  events: ["assignment", "status"],
-  apply: () => "refetch",
-});
+// Each reading goes through the events stream; few events change no row of a job.
+mount(refetching(HistoryPage, ["assignment"], { idleMs: 30_000 }));

@@ -1,8 +1,5 @@
-import { type LeaderData, LeaderPage } from "../components/LeaderPage.tsx";
+import { LeaderPage } from "../components/LeaderPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<LeaderData>({
-  component: LeaderPage,
-  events: ["leader", "status"],
-  apply: () => "refetch",
-});
+mount(refetching(LeaderPage, ["leader"]));

@@ -1,5 +1,6 @@
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { type FunctionComponent, hydrate, render } from "preact";
+import type { Dated } from "../components/dated.ts";
 import { type Lang, LangContext } from "../components/lang.ts";
 import { type Live, LiveContext } from "../components/live.ts";
 import { NowContext } from "../components/now.ts";
@@ -8,12 +9,6 @@ import { createTickingClock } from "./clock.ts";
 import { type Visitor, VisitorContext } from "../components/visitor.ts";
 import { Keyboard } from "./Keyboard.tsx";
 import { type Message, openStream } from "./stream.ts";
-
-/** Data that a page has in it: where it was read, and what its island needs. */
-interface Dated {
-  readonly at: string;
-  readonly lastEventId: string;
-}
 
 /** What the server wrote into the page. */
 interface Embedded<D> {

@@ -1,8 +1,5 @@
-import { type OperationData, OperationPage } from "../components/OperationPage.tsx";
+import { OperationPage } from "../components/OperationPage.tsx";
 import { mount } from "./mount.tsx";
+import { refetching } from "./refetching.ts";
 
-mount<OperationData>({
-  component: OperationPage,
-  events: ["operation", "status"],
-  apply: () => "refetch",
-});
+mount(refetching(OperationPage, ["operation"]));

@@ -19,7 +19,7 @@ export interface Hub extends AsyncDisposable {
   /** Sends `data` as JSON to every client. Never throws for a client's sake. */
   publish(event: string, data: unknown): void;
   /** Sends `data` without an id: not kept for replay, for what is told again soon anyway. */
-  tell(event: string, data: unknown): void;
+  sendTransient(event: string, data: unknown): void;
   /**
    * Opens a stream that starts with everything after `lastEventId`, or with `snapshot()` when there
    * is none, it is another process's, or it has left the ring. Undefined when the hub is full or closed.
@@ -116,7 +116,7 @@ export function createHub(deps: { readonly clock: Clock }, options: HubOptions):
       while (ring.length > ringSize || kept > ringBytes) kept -= ring.shift()?.length ?? kept;
       for (const client of clients) send(client, bytes);
     },
-    tell(event, data) {
+    sendTransient(event, data) {
       if (stop.signal.aborted || clients.size === 0) return;
       const bytes = encode(event, null, data);
       for (const client of clients) send(client, bytes);

@@ -176,11 +176,11 @@ Deno.test("hub sends a comment every 15 s so that proxies keep the stream", asyn
   assert.equal(clock.pending, 0);
 });
 
-Deno.test("tell() reaches clients without an id and is not replayed", async () => {
+Deno.test("sendTransient() reaches clients without an id and is not replayed", async () => {
   const { hub } = setup();
   const viewer = client(hub);
   await viewer.read();
-  hub.tell("status", { a: 1 });
+  hub.sendTransient("status", { a: 1 });
   assert.deepEqual(await viewer.read(), [{ id: null, event: "status", data: { a: 1 } }]);
   assert.equal(hub.lastId, `${EPOCH}-0`);
   await viewer.reader.cancel();

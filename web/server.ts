@@ -74,7 +74,7 @@ export function createWeb(deps: WebDeps): Web {
   const retelling = (async () => {
     while (!stop.signal.aborted) {
       await clock.sleep(STATUS_MS, stop.signal).catch(() => {});
-      if (hub.clients > 0) hub.tell("status", status());
+      if (hub.clients > 0) hub.sendTransient("status", status());
     }
   })();
 

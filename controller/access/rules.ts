@@ -1,5 +1,4 @@
-import type { ReleaseTier } from "../actions/action_kinds.ts";
-import type { Action, ActionKind } from "../actions/action_kinds.ts";
+import type { ActionKind, ReleaseTier } from "../actions/action_kinds.ts";
 import { atLeast, type Role } from "../model/role.ts";
 
 /**
@@ -20,24 +19,15 @@ const NEEDED: Readonly<Record<ActionKind, Role>> = {
   "step-down": "admin",
 };
 
-/** The least role that may take actions of that kind; for a release without *forget*. */
-export function roleForKind(kind: ActionKind): Role {
-  return NEEDED[kind];
-}
-
-/** The least role that may take an action. */
+/** The least role that may take an action; without its tier that for a release without *forget*. */
 export function roleFor(
-  action: Action | { readonly kind: ActionKind; readonly tier?: ReleaseTier },
+  { kind, tier }: { readonly kind: ActionKind; readonly tier?: ReleaseTier },
 ): Role {
-  const forgets = "tier" in action && action.tier === "forget";
-  return forgets ? "admin" : NEEDED[action.kind];
+  return tier === "forget" ? "admin" : NEEDED[kind];
 }
 
 /** Why a role may not; null when it may. */
-export function faultOfRole(
-  held: Role,
-  needed: Role,
-): string | null {
+export function faultOfRole(held: Role, needed: Role): string | null {
   return atLeast(held, needed)
     ? null
     : `Ask somebody with the role ${needed}: yours is ${held}, nothing was done`;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ActionKind } from "../actions/action_kinds.ts";
-import { faultOfRole, roleFor, roleForKind } from "./rules.ts";
+import { faultOfRole, roleFor } from "./rules.ts";
 
 const TABLE: Readonly<Record<ActionKind, string>> = {
   "cordon": "operator",
@@ -17,8 +17,7 @@ const TABLE: Readonly<Record<ActionKind, string>> = {
 };
 
 for (const [kind, role] of Object.entries(TABLE) as [ActionKind, string][]) {
-  Deno.test(`roleForKind() needs ${role} for ${kind}`, () => {
-    assert.equal(roleForKind(kind), role);
+  Deno.test(`roleFor() needs ${role} for ${kind}`, () => {
     assert.equal(roleFor({ kind }), role);
   });
 }

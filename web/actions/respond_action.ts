@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import { faultOfRole, roleForKind } from "../../controller/access/rules.ts";
+import { faultOfRole, roleFor } from "../../controller/access/rules.ts";
 import type { ActionOutcome } from "../../controller/actions/actions.ts";
 import { isObject } from "../../lib/json_object.ts";
 import { isProof } from "../access/sessions.ts";
@@ -40,7 +40,7 @@ export async function respondAction(
       : problem(403, { detail, requestId });
   };
   // Before its body is looked at: who may not act learns nothing from what is wrong with it.
-  const needed = named === undefined ? "operator" : roleForKind(named.kind);
+  const needed = named === undefined ? "operator" : roleFor(named);
   const lacking = faultOfRole(context.actor.role, needed);
   if (lacking !== null) return forbid(lacking);
   const wanted = route.form ? "application/x-www-form-urlencoded" : "application/json";
