@@ -3,7 +3,8 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { Secret } from "../lib/secret.ts";
 import { createApiClient, detailOf, UnreachableError } from "./ctl/client.ts";
 import type { Line } from "./ctl/arguments.ts";
-import { type CommandDeps, runCommand } from "./ctl/commands.ts";
+import type { CommandDeps } from "./ctl/command.ts";
+import { COMMANDS, runCommand } from "./ctl/commands.ts";
 import { EXIT, FLAG_OPTIONS, TEXT_OPTIONS, UsageError, usageText } from "./ctl/usage.ts";
 
 /** What the tool touches. */
@@ -31,7 +32,7 @@ export async function runCtl(args: readonly string[], options: CtlOptions): Prom
   try {
     const line = readLine(args);
     if (line === "help") {
-      out(usageText());
+      out(usageText(COMMANDS));
       return EXIT.done;
     }
     const json = line.flags.has("json");

@@ -237,6 +237,7 @@ Deno.test("exit codes tell refusals apart, and --json prints the problem", async
       ["backends", "--limit", "1"],
       ["cordon", "pod", "vm"],
       ["operation", "op-3", "--wait", "--timeout", "5min"],
+      ["drain", "vm", "--wait", "--timeout", "5min"],
     ]
   ) {
     const { code, err } = await t.ctl(...line);

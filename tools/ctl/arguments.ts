@@ -1,5 +1,5 @@
 import { parseAssignmentId } from "../../controller/model/ids.ts";
-import { COMMANDS, COMMON_OPTIONS, UsageError } from "./usage.ts";
+import { type CommandUsage, COMMON_OPTIONS, UsageError } from "./usage.ts";
 
 /** A command line that was read. */
 export interface Line {
@@ -13,10 +13,8 @@ export interface Line {
 
 const WAIT_MS = 3_600_000;
 
-/** Throws `UsageError` unless the command exists and takes every option that was given. */
-export function checkLine({ command, args, text, flags }: Line): void {
-  const usage = COMMANDS.find(({ name }) => name === command);
-  if (usage === undefined) throw new UsageError(`Choose a command: there is no "${command}"`);
+/** Throws `UsageError` unless the line has every argument, and none and no option that `usage` does not. */
+export function checkLine({ command, args, text, flags }: Line, usage: CommandUsage): void {
   const taken: ReadonlySet<string> = new Set([...usage.options, ...COMMON_OPTIONS]);
   const refused = [...Object.keys(text), ...flags].filter((name) => !taken.has(name));
   if (refused.length > 0) {
@@ -25,11 +23,13 @@ export function checkLine({ command, args, text, flags }: Line): void {
       `Leave out --${refused.join(", --")}: "${command}" takes ${own === "" ? "no options" : own}`,
     );
   }
+  const names = usage.args.join(" ");
   if (args.length > usage.args.length) {
     const extra = args.slice(usage.args.length).join(" ");
-    throw new UsageError(
-      `Leave out "${extra}": "${command}" takes ${usage.args.join(" ") || "no arguments"}`,
-    );
+    throw new UsageError(`Leave out "${extra}": "${command}" takes ${names || "no arguments"}`);
+  }
+  if (args.length < usage.args.length || args.includes("")) {
+    throw new UsageError(`Give "${command}" all it needs: ${names}`);
   }
 }
 
@@ -41,14 +41,9 @@ export function timeoutOf(text: string | undefined): number {
   return ms;
 }
 
-/** The argument at `at`; throws `UsageError` when it was not given. */
-export function argument(line: Line, at: number): string {
-  const value = line.args[at];
-  if (value === undefined || value === "") {
-    const names = COMMANDS.find(({ name }) => name === line.command)?.args ?? [];
-    throw new UsageError(`Give "${line.command}" all it needs: ${names.join(" ")}`);
-  }
-  return value;
+/** The argument at `at` of a line that was checked. */
+export function argument({ args }: Line, at: number): string {
+  return args[at] ?? "";
 }
 
 /** The backend that the first argument names. */

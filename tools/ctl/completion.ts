@@ -1,6 +1,6 @@
 import { AUDIT_RESULTS, RELEASE_TIERS, VM_LABELS } from "../../controller/actions/action_kinds.ts";
 import { BACKENDS } from "../../controller/model/ids.ts";
-import { COMMANDS, FLAG_OPTIONS, TEXT_OPTIONS } from "./usage.ts";
+import { type CommandUsage, FLAG_OPTIONS, TEXT_OPTIONS } from "./usage.ts";
 
 /** Shells that completion is made for. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -23,34 +23,36 @@ const SECOND: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * A script that completes `name` in a shell: commands, options and the words that are known without
+ * A script that completes `gdr-ctl` in a shell: commands, options and the words that are known without
  * the server.
  */
-export function completionOf(shell: (typeof SHELLS)[number], name = "gdr-ctl"): string {
+export function completionOf(
+  shell: (typeof SHELLS)[number],
+  commands: readonly CommandUsage[],
+): string {
   switch (shell) {
     case "bash":
-      return bash(name);
+      return bash(commands);
     case "zsh":
       // zsh runs bash's completions as they are.
-      return `#compdef ${name}\nautoload -U +X bashcompinit && bashcompinit\n${bash(name)}`;
+      return `#compdef ${NAME}\nautoload -U +X bashcompinit && bashcompinit\n${bash(commands)}`;
     case "fish":
-      return fish(name);
+      return fish(commands);
     default:
       return shell satisfies never;
   }
 }
 
-const commands = COMMANDS.map((command) => command.name);
+const NAME = "gdr-ctl";
 const options = [...Object.keys(TEXT_OPTIONS), ...Object.keys(FLAG_OPTIONS)];
 
-function bash(name: string): string {
+function bash(commands: readonly CommandUsage[]): string {
   const cases = (words: Readonly<Record<string, readonly string[]>>, prefix = "") =>
     Object.entries(words).map(([key, values]) =>
       `    ${prefix}${key}) words="${values.join(" ")}" ;;`
     );
-  const id = name.replaceAll(/[^a-z0-9]/gi, "_");
   return [
-    `_${id}() {`,
+    `_gdr_ctl() {`,
     '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" words=""',
     '  case "$previous" in',
     ...cases(VALUES, "--"),
@@ -59,7 +61,7 @@ function bash(name: string): string {
     '    if [[ "$current" == -* ]]; then',
     `      words="${options.map((option) => `--${option}`).join(" ")}"`,
     '    elif [ "$COMP_CWORD" -eq 1 ]; then',
-    `      words="${commands.join(" ")}"`,
+    `      words="${commands.map(({ name }) => name).join(" ")}"`,
     '    elif [ "$COMP_CWORD" -eq 2 ]; then case "${COMP_WORDS[1]}" in',
     ...cases(FIRST),
     "    esac",
@@ -69,27 +71,27 @@ function bash(name: string): string {
     "  fi",
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
     "}",
-    `complete -F _${id} ${name}`,
+    `complete -F _gdr_ctl ${NAME}`,
     "",
   ].join("\n");
 }
 
-function fish(name: string): string {
+function fish(commands: readonly CommandUsage[]): string {
   const quote = (text: string) => `'${text.replaceAll("'", "\\'")}'`;
   return [
-    `complete -c ${name} -f`,
-    ...COMMANDS.map((command) =>
-      `complete -c ${name} -n __fish_use_subcommand -a ${command.name} -d ${quote(command.summary)}`
+    `complete -c ${NAME} -f`,
+    ...commands.map(({ name, summary }) =>
+      `complete -c ${NAME} -n __fish_use_subcommand -a ${name} -d ${quote(summary)}`
     ),
     ...Object.entries(FIRST).map(([command, words]) =>
-      `complete -c ${name} -n '__fish_seen_subcommand_from ${command}' -a ${quote(words.join(" "))}`
+      `complete -c ${NAME} -n '__fish_seen_subcommand_from ${command}' -a ${quote(words.join(" "))}`
     ),
     ...Object.entries(TEXT_OPTIONS).map(([option, text]) =>
-      `complete -c ${name} -l ${option} -x -d ${quote(text)}` +
+      `complete -c ${NAME} -l ${option} -x -d ${quote(text)}` +
       (VALUES[option] === undefined ? "" : ` -a ${quote(VALUES[option].join(" "))}`)
     ),
     ...Object.entries(FLAG_OPTIONS).map(([option, text]) =>
-      `complete -c ${name} -l ${option} -d ${quote(text)}`
+      `complete -c ${NAME} -l ${option} -d ${quote(text)}`
     ),
     "",
   ].join("\n");

@@ -209,7 +209,7 @@ function more(shown: number, total: number): string {
 }
 
 /** The time since, in its largest unit. */
-export function ago(at: string, now: number): string {
+function ago(at: string, now: number): string {
   const seconds = Math.max(0, Math.round((now - Date.parse(at)) / 1_000));
   if (Number.isNaN(seconds)) return UNKNOWN;
   if (seconds < 120) return `${seconds}s`;
