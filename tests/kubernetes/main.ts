@@ -18,6 +18,7 @@ import {
   playParts,
   printLine,
   requireRoot,
+  suiteArgs,
 } from "../support/suite_parts.ts";
 import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
@@ -124,4 +125,4 @@ export async function main(
   return endSuite(report, started, print);
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args, printLine));
+if (import.meta.main) Deno.exit(await main(suiteArgs(), printLine));

@@ -19,6 +19,7 @@ import {
   playParts,
   printLine,
   requireRoot,
+  suiteArgs,
 } from "../support/suite_parts.ts";
 import { type ApartPlan, checkApart } from "./apart.ts";
 import { checkChain } from "./chain.ts";
@@ -82,4 +83,4 @@ export async function main(
   return endSuite(report, started, print);
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args, printLine));
+if (import.meta.main) Deno.exit(await main(suiteArgs(), printLine));
