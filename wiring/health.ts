@@ -4,6 +4,7 @@ import { judgeVersion } from "../controller/health/known_versions.ts";
 import type { HealthView } from "../controller/views/operating_views.ts";
 import { checkBackend } from "../controller/health/backend_check.ts";
 import { createSelfTests, type SelfTest } from "../controller/health/self_tests.ts";
+import { readAtMost } from "../lib/bytes.ts";
 import { isObject } from "../lib/json_object.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Connections } from "./connections.ts";
@@ -94,11 +95,16 @@ async function pingGitea(url: string, signal: AbortSignal): Promise<string> {
   return "answered a ping";
 }
 
+const MAX_VERSION_BYTES = 64 * 1024;
+
 /** Null where Gitea does not tell it without signing in. */
 async function readGiteaVersion(url: string, signal: AbortSignal): Promise<string | null> {
   try {
     const answer = await fetch(`${url}/api/v1/version`, { redirect: "error", signal });
-    const body: unknown = answer.ok ? await answer.json() : await answer.body?.cancel();
+    const bytes = answer.ok
+      ? await readAtMost(answer.body ?? [], MAX_VERSION_BYTES)
+      : await answer.body?.cancel();
+    const body: unknown = bytes && JSON.parse(new TextDecoder().decode(bytes));
     return isObject(body) && typeof body.version === "string" ? body.version.slice(0, 60) : null;
   } catch {
     return null; // The ping says what is the matter.

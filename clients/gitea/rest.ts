@@ -3,6 +3,7 @@ import { GiteaError } from "../../controller/gitea.ts";
 import { parseTaskId } from "../../controller/model/ids.ts";
 import type { RunningTask, RunningTasks } from "../../controller/orphans.ts";
 import type { RegisteredRunner, RegisteredRunners } from "../../controller/other_runners.ts";
+import { readAtMost } from "../../lib/bytes.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { isObject, objectOrEmpty, ownProperty } from "../../lib/json_object.ts";
 import type { Secret } from "../../lib/secret.ts";
@@ -19,6 +20,8 @@ export interface GiteaRestOptions {
 }
 
 const DEADLINE_MS = 10_000;
+/** Of a page of fifty. */
+const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 /** Gitea's largest page (MAX_RESPONSE_ITEMS). */
 const PAGE = 50;
 /** One listing asks at most for so many pages of jobs or runners, repositories, and pages of tasks each. */
@@ -71,7 +74,13 @@ export function createGiteaRest(options: GiteaRestOptions): RunningTasks & Regis
         throw giteaError("unavailable", attempt, `answered ${response.status}`);
       }
       const at = Date.parse(response.headers.get("date") ?? "");
-      return { body: await response.json(), at: Number.isNaN(at) ? clock.now() : at };
+      const bytes = await readAtMost(response.body ?? [], MAX_ANSWER_BYTES);
+      if (bytes === undefined) {
+        const size = `${MAX_ANSWER_BYTES / 2 ** 20} MiB`;
+        throw giteaError("not_gitea", attempt, `answered with more than ${size}`);
+      }
+      const body: unknown = JSON.parse(new TextDecoder().decode(bytes));
+      return { body, at: Number.isNaN(at) ? clock.now() : at };
     }, { attempt, deadlineMs: DEADLINE_MS, clock, signal });
   };
 

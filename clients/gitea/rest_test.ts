@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { GiteaError } from "../../controller/gitea.ts";
 import { Secret } from "../../lib/secret.ts";
+import { endless } from "../../tests/support/endless.ts";
 import { createGiteaRest } from "./rest.ts";
 
 const call = { signal: new AbortController().signal };
@@ -120,6 +121,8 @@ Deno.test("list() rejects with the reason and the way out, without the token", a
   }
   const html = setup({ "/admin/actions/jobs": () => new Response("<html>") });
   await assert.rejects(html.rest.list(call), GiteaError);
+  const long = setup({ "/admin/actions/jobs": () => new Response(endless()) });
+  await assert.rejects(long.rest.list(call), /more than 16 MiB/);
 });
 
 Deno.test("list() never puts anything but an owner and a name into a path", async () => {

@@ -32,6 +32,8 @@ const DEADLINES = {
   declare: 10_000,
   fetch: 10_000,
   update: 30_000,
+  // Whoever starts the program waits for the word: nothing is lost when it comes too soon.
+  check: 8_000,
 };
 
 /**
@@ -43,7 +45,7 @@ const FETCH_MARGIN_MS = 2_000;
 
 /**
  * Gitea's RunnerService by Connect at `<url>/api/actions`, as the runner `uuid`. Deadlines: 10 s for
- * `declare` and `fetchTask`, 30 s for updates. Every method rejects with `GiteaError`, or with the
+ * `declare` and `fetchTask`, 30 s for updates, 8 s for the check of the registration. Every method rejects with `GiteaError`, or with the
  * signal's reason when that aborts. Disposing ends the calls in flight and closes its connections.
  */
 export function createGitea(options: GiteaOptions): GiteaClient {
@@ -79,7 +81,7 @@ export function createGitea(options: GiteaOptions): GiteaClient {
   const declaring = at("declare labels at", DEADLINES.declare);
   const fetching = at("fetch a task from", DEADLINES.fetch);
   const updating = at("report a task's state to", DEADLINES.update);
-  const checking = at("check the registration at", DEADLINES.update);
+  const checking = at("check the registration at", DEADLINES.check);
   const logging = at("send log rows to", DEADLINES.update);
   let runnerId: string | null = null;
   return {

@@ -5,6 +5,7 @@ import { Secret } from "../../lib/secret.ts";
 import { LogRowSchema, Result, TaskStateSchema } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { create } from "../../proto/runtime.ts";
 import { createFakeForge } from "../../tests/fakes/forge/fake_forge.ts";
+import { endless } from "../../tests/support/endless.ts";
 import { createGitea } from "./runner_service.ts";
 
 const url = "http://forge.example";
@@ -97,6 +98,15 @@ const rows: readonly Row[] = [
     says: /answered 502/,
   },
   {
+    answer: "without end",
+    fetch: () =>
+      Promise.resolve(
+        new Response(endless(), { headers: { "content-type": "application/proto" } }),
+      ),
+    code: "not_gitea",
+    says: /answered with more than 64 MiB: check that GITEA_URL/,
+  },
+  {
     answer: "a refused connection",
     fetch: transport("error sending request: tcp connect error: Connection refused (os error 111)"),
     code: "unavailable",
@@ -161,6 +171,22 @@ Deno.test("fetchTask() has Gitea give up first and rejects with unavailable afte
   assert.equal(sent?.get("connect-timeout-ms"), "8000");
   assert.equal(sent?.get("x-runner-token"), "planted-token");
   assert.equal(clock.pending, 0);
+});
+
+Deno.test("updateTask() has the check of the registration end within eight seconds", async () => {
+  const clock = createFakeClock();
+  await using client = createGitea({
+    ...registration,
+    clock,
+    fetch: (_, init) =>
+      new Promise((_, reject) => {
+        init?.signal?.addEventListener("abort", () => reject(init.signal?.reason));
+      }),
+  });
+  const checking = client.updateTask({ state: create(TaskStateSchema, { id: 0n }) }, call);
+  const refused = assert.rejects(checking, /no answer within 8 s: check GITEA_URL/);
+  await clock.advance(8_000);
+  await refused;
 });
 
 Deno.test("fetchTask() leaves a task claimed once when Gitea hands it out and never answers", async () => {
