@@ -1,4 +1,4 @@
-import type { Role } from "../controller/actions/operation.ts";
+import type { Role } from "../controller/model/role.ts";
 
 /** What a page's forms need beside the fields that a person fills in. */
 export interface Acting {

@@ -1,6 +1,6 @@
 import type { Visitor } from "../components/visitor.ts";
 import type { Actions } from "../controller/actions/actions.ts";
-import type { Actor } from "../controller/actions/operation.ts";
+import type { Actor } from "../controller/model/role.ts";
 import type { Views } from "../controller/views/views.ts";
 
 /** What a handler may use. */

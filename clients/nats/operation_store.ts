@@ -2,9 +2,9 @@ import { readAction } from "../../controller/actions/action_kinds.ts";
 import type {
   Operation,
   OperationStore,
-  Role,
   StoredOperation,
 } from "../../controller/actions/operation.ts";
+import type { Role } from "../../controller/model/role.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type Bucket, createBucket, type KeyValue } from "./bucket.ts";
 import type { NatsConnection } from "./connection.ts";

@@ -1,7 +1,7 @@
 import type { Action, ActionKind, ReleaseTier } from "./action_kinds.ts";
 import type { Call } from "../backend.ts";
 import type { AssignmentId } from "../model/ids.ts";
-import type { Actor } from "./operation.ts";
+import type { Actor } from "../model/role.ts";
 import type { ReleasePreview } from "./release_preview.ts";
 import type { OperationView } from "../views/views.ts";
 

@@ -5,14 +5,6 @@ import type { Role } from "../model/role.ts";
 import { iso, isoOrNull } from "../views/view_of.ts";
 import type { OperationView, Page } from "../views/views.ts";
 
-export type { Role };
-
-/** Who asks for something. */
-export interface Actor {
-  readonly name: string;
-  readonly role: Role;
-}
-
 /**
  * One action as it is kept in the bucket, `operation.<id>`: enough to go on with it after a restart,
  * and to show afterwards who did what. Times are milliseconds since the epoch.

@@ -8,6 +8,12 @@ export function roleNamed(text: string): Role | undefined {
   return ROLES.find((role) => role === text);
 }
 
+/** Who asks for something. */
+export interface Actor {
+  readonly name: string;
+  readonly role: Role;
+}
+
 /** True when `held` may do what needs `needed`. */
 export function atLeast(held: Role, needed: Role): boolean {
   return ROLES.indexOf(held) >= ROLES.indexOf(needed);

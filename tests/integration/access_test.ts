@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Action, ActionKind } from "../../controller/actions/action_kinds.ts";
 import type { ActionRequest, Actions } from "../../controller/actions/actions.ts";
-import type { Role } from "../../controller/actions/operation.ts";
+import type { Role } from "../../controller/model/role.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { ROUTES } from "../../routes/mod.ts";
 import { idOf } from "../contract/queue_suite.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { TokenRule } from "../../controller/config/config.ts";
-import type { Actor } from "../../controller/actions/operation.ts";
+import type { Actor } from "../../controller/model/role.ts";
 
 /** Tokens are long random texts; nothing longer is hashed. */
 const MAX_TOKEN_CHARS = 1_000;

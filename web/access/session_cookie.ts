@@ -1,5 +1,5 @@
 import type { Reach } from "../../controller/access/sign_outs.ts";
-import type { Actor } from "../../controller/actions/operation.ts";
+import type { Actor } from "../../controller/model/role.ts";
 import { cookieHeader, readCookie } from "../cookies.ts";
 import { type Session, SESSION_MS, type Sessions } from "./sessions.ts";
 

@@ -1,8 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Reach, SignOuts } from "../../controller/access/sign_outs.ts";
-import { roleNamed } from "../../controller/model/role.ts";
-import type { Actor } from "../../controller/actions/operation.ts";
+import { type Actor, roleNamed } from "../../controller/model/role.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isObject } from "../../lib/json_object.ts";
 import { randomHex } from "../../lib/random_hex.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { h } from "preact";
 import { type SignInFault, SignInPage } from "../../components/SignInPage.tsx";
-import type { Actor } from "../../controller/actions/operation.ts";
+import type { Actor } from "../../controller/model/role.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { WebEnv } from "../env.ts";
 import { respondPlain, type Site } from "../pages.ts";
