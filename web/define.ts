@@ -4,6 +4,7 @@ import type { IslandName } from "../components/islands.ts";
 import type { Dated } from "../components/dated.ts";
 import type { Lang } from "../components/lang.ts";
 import type { ActionOutcome } from "../controller/actions/actions.ts";
+import type { NameAction, RawParams } from "./actions/named_action.ts";
 import type { RouteContext } from "./route_context.ts";
 
 /** What a handler found, or why it did not. `detail` is English text: what is missing, and the way out. */
@@ -78,7 +79,7 @@ export interface ApiRoute {
   load(
     context: RouteContext,
     raw: {
-      readonly params: Readonly<Record<string, string>>;
+      readonly params: RawParams;
       readonly query: Readonly<Record<string, string>>;
     },
   ): Promise<Answer<{ readonly body: unknown; readonly tagged: unknown }>>;
@@ -106,6 +107,11 @@ export interface ActionSpec<P extends z.ZodObject, B extends z.ZodType> {
   readonly summary: string;
   readonly params: P;
   readonly body: B;
+  /**
+   * What it asks for: the audit is told of it by that name, and its kind says which role may. Null for
+   * what changes nothing: every operator may, and the audit is not told.
+   */
+  readonly named: NameAction | null;
   /** Where a form leads to afterwards; null for the JSON API. */
   readonly page: ((params: z.output<P>) => string) | null;
   act(
@@ -132,12 +138,13 @@ export interface ActionRoute {
   readonly summary: string;
   readonly params: z.ZodObject;
   readonly body: z.ZodType;
+  readonly named: NameAction | null;
   /** It takes a form and answers with a redirect to `page`. */
   readonly form: boolean;
-  page(params: Readonly<Record<string, string>>): string;
+  page(params: RawParams): string;
   act(
     context: RouteContext,
-    raw: { readonly params: Readonly<Record<string, string>>; readonly body: unknown },
+    raw: { readonly params: RawParams; readonly body: unknown },
   ): Promise<ActionOutcome | BadInput | Seen>;
 }
 
@@ -201,13 +208,14 @@ export function defineApi<P extends z.ZodObject, Q extends z.ZodObject, R extend
 export function defineAction<P extends z.ZodObject, B extends z.ZodType>(
   spec: ActionSpec<P, B>,
 ): ActionRoute {
-  const { path, summary, params, body, page } = spec;
+  const { path, summary, params, body, named, page } = spec;
   return {
     kind: "action",
     path,
     summary,
     params,
     body,
+    named,
     form: page !== null,
     page: (raw) => page?.(params.parse(raw)) ?? "/",
     async act(context, raw) {

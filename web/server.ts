@@ -11,7 +11,7 @@ import { challenge, isOpen, refuseForeign } from "./access/entrance.ts";
 import { byRole } from "./actions/by_role.ts";
 import { createSignIn, SIGN_IN_PATHS } from "./access/sign_in.ts";
 import { respondAction } from "./actions/respond_action.ts";
-import { allowedBy } from "./allow.ts";
+import { createAddresses } from "./addresses.ts";
 import { respondApi } from "./api.ts";
 import { type Assets, buildAssets, NO_ASSETS } from "./assets.ts";
 import type { ActionRoute, Route } from "./define.ts";
@@ -143,13 +143,19 @@ export function createWeb(deps: WebDeps): Web {
     const refused = guard(c.req.raw, {
       hosts: deps.hosts,
       requestId: c.get("requestId"),
-      allow: allowed(c.req.path),
+      allow: addresses.methods(c.req.path),
     });
     const entry = access.enter(c.req.raw.headers, c.env.peer);
     c.set("entry", entry);
     const early = refused ?? await enterOrRefuse(c, entry);
     if (refused !== undefined) {
-      refuseForeign(contextOf(c), { entry, response: refused, attempts: access.attempts });
+      const context = contextOf(c);
+      refuseForeign(context, {
+        named: addresses.action(context.url.pathname),
+        entry,
+        response: refused,
+        attempts: access.attempts,
+      });
     }
     if (early !== undefined) {
       c.res = early;
@@ -174,10 +180,10 @@ export function createWeb(deps: WebDeps): Web {
     } else app.get(route.path, (c) => respond(route, c, contextOf(c)));
   }
   app.notFound((c) =>
-    c.req.method === "POST" || allowed(c.req.path) === "POST"
+    c.req.method === "POST" || addresses.methods(c.req.path) === "POST"
       ? refuseMethod(c.req.method, {
         requestId: c.get("requestId"),
-        allow: allowed(c.req.path),
+        allow: addresses.methods(c.req.path),
       })
       : respondAbsent(c, contextOf(c), site)
   );
@@ -210,7 +216,7 @@ export function createWeb(deps: WebDeps): Web {
   };
 }
 
-const allowed = allowedBy(Object.values(ROUTES));
+const addresses = createAddresses(Object.values(ROUTES));
 
 const NO_ACTIONS: Actions = {
   act: () => Promise.resolve({ kind: "unavailable", detail: "Ask the leader: nothing acts here" }),

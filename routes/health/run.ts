@@ -8,6 +8,7 @@ export default defineAction({
   summary: "Run the self tests again",
   params: noInput,
   body: plainForm,
+  named: null,
   page: () => "/health",
   async act({ views, signal }) {
     await views.recheck(signal);

@@ -5,7 +5,7 @@ import { problem } from "../problem.ts";
 import { seeOther } from "../redirect.ts";
 import type { Entry } from "./access.ts";
 import { ATTEMPTS, type Attempts } from "./attempts.ts";
-import { namedAction } from "../actions/named_action.ts";
+import type { NamedAction } from "../actions/named_action.ts";
 import { ownPath } from "./own_path.ts";
 
 /** What anybody may ask for: probes, and what the page of sign-in is drawn with. */
@@ -74,13 +74,14 @@ function isPage(headers: Headers): boolean {
  */
 export function refuseForeign(
   context: RouteContext,
-  { entry, response, attempts }: {
+  { named, entry, response, attempts }: {
+    /** What its address asks for. */
+    readonly named: NamedAction | undefined;
     readonly entry: Entry;
     readonly response: Response;
     readonly attempts: Attempts;
   },
 ): void {
-  const named = namedAction(context.url.pathname);
   if (response.status !== 403 || context.method !== "POST" || named === undefined) return;
   if (entry.kind !== "known" || !attempts.take(`foreign ${context.peer}`)) return;
   const request = requestOf(context, { note: "" });

@@ -6,43 +6,33 @@ export interface NamedAction {
   readonly target: string;
 }
 
-const KINDS = [
-  [/^(?:\/api\/v1|\/actions)\/backends\/([^/]+)\/(cordon|drain|resume|capacity|label)$/, null],
-  [/^(?:\/api\/v1|\/actions)?\/assignments\/([^/]+)\/(cancel|retry|release)$/, null],
-  [/^(?:\/api\/v1|\/actions)\/executors\/([^/]+)\/(release)$/, "release-executor"],
-  [/^(?:\/api\/v1|\/actions)\/operations\/([^/]+)\/(undo)$/, null],
-  [/^(?:\/api\/v1|\/actions)\/(leader)\/(step-down)$/, null],
-] as const;
+/** Parameters of an address, decoded, whatever they say. */
+export type RawParams = Readonly<Record<string, string>>;
 
-/** The action of an address, for refusals before its body is read; undefined where it has none. */
-export function namedAction(pathname: string): NamedAction | undefined {
-  for (const [pattern, fixed] of KINDS) {
-    const match = pattern.exec(pathname);
-    if (match === null) continue;
-    const kind = fixed ?? ACTIONS.find((each) => each === match[2]);
-    const target = decoded(match[1] ?? "").slice(0, 253);
-    return kind === undefined ? undefined : { kind, target };
-  }
-  return undefined;
+/** The action of an address, for refusals before its body is read; undefined where it asks for none. */
+export type NameAction = (params: RawParams) => NamedAction | undefined;
+
+/** No name of ours is longer. */
+const MAX_TARGET = 253;
+
+/** Of an address that asks for one kind, on what `param` says. */
+export function named(kind: ActionKind, param: "name" | "id"): NameAction {
+  return (params) => ({ kind, target: targetIn(params, param) });
 }
 
-const ACTIONS: readonly ActionKind[] = [
-  "cordon",
-  "drain",
-  "resume",
-  "capacity",
-  "label",
-  "cancel",
-  "retry",
-  "release",
-  "undo",
-  "step-down",
-];
+/** Of an address whose parameter `kind` is one of `kinds`. */
+export function namedByKind(kinds: readonly ActionKind[], param: "name" | "id"): NameAction {
+  return (params) => {
+    const kind = kinds.find((each) => each === params.kind);
+    return kind === undefined ? undefined : { kind, target: targetIn(params, param) };
+  };
+}
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+/** Of an address that asks the leader to step down. */
+export function namedStepDown(): NamedAction {
+  return { kind: "step-down", target: "leader" };
+}
+
+function targetIn(params: RawParams, param: string): string {
+  return (params[param] ?? "").slice(0, MAX_TARGET);
 }

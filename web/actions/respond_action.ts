@@ -10,7 +10,6 @@ import { problem } from "../problem.ts";
 import { mediaTypeOf, readBody } from "../read_body.ts";
 import { seeOther } from "../redirect.ts";
 import type { RouteContext } from "../route_context.ts";
-import { namedAction } from "./named_action.ts";
 import { faultOfHeaders, requestOf } from "./request.ts";
 
 /** Bodies of actions are a note and a choice or two. */
@@ -30,7 +29,7 @@ export async function respondAction(
   const { requestId } = context;
   const fault = faultOfHeaders(context.headers);
   if (fault !== null) return problem(400, { detail: fault, requestId });
-  const named = namedAction(context.url.pathname);
+  const named = route.named?.(c.req.param());
   const forbid = (detail: string) => {
     if (named !== undefined) {
       context.actions.refused(named, requestOf(context, { note: "" }), detail);

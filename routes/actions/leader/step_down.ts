@@ -1,4 +1,5 @@
 import { plainForm } from "../../../web/actions/bodies.ts";
+import { namedStepDown } from "../../../web/actions/named_action.ts";
 import { take } from "../../../web/actions/take.ts";
 import { defineAction } from "../../../web/define.ts";
 import { noInput } from "../../../web/query.ts";
@@ -9,6 +10,7 @@ export default defineAction({
   summary: "Let another replica lead",
   params: noInput,
   body: plainForm,
+  named: namedStepDown,
   page: () => "/leader",
   act: (context, { body }) => take(context, { kind: "step-down" }, body),
 });

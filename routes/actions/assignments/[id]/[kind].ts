@@ -1,4 +1,5 @@
 import { assignmentForm, assignmentFormParams } from "../../../../web/actions/bodies.ts";
+import { namedByKind } from "../../../../web/actions/named_action.ts";
 import { take, takeRelease } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 
@@ -8,6 +9,7 @@ export default defineAction({
   summary: "Cancel, retry or give up a job",
   params: assignmentFormParams,
   body: assignmentForm,
+  named: namedByKind(assignmentFormParams.shape.kind.options, "id"),
   page: ({ id }) => `/assignments/${id}`,
   act(context, { params: { id, kind }, body }) {
     if (kind !== "release") return take(context, { kind, id }, body);

@@ -1,4 +1,5 @@
 import { strangerForm } from "../../../../web/actions/bodies.ts";
+import { named } from "../../../../web/actions/named_action.ts";
 import { takeExecutorRelease } from "../../../../web/actions/take.ts";
 import { defineAction } from "../../../../web/define.ts";
 import { executorParams } from "../../../../web/query.ts";
@@ -9,6 +10,7 @@ export default defineAction({
   summary: "Give up an executor that nobody can account for",
   params: executorParams,
   body: strangerForm,
+  named: named("release-executor", "name"),
   page: () => "/executors",
   act: (context, { params: { name }, body }) => takeExecutorRelease(context, name, body),
 });

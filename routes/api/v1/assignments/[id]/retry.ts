@@ -1,4 +1,5 @@
 import { noteBody } from "../../../../../web/actions/bodies.ts";
+import { named } from "../../../../../web/actions/named_action.ts";
 import { take } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { assignmentParams } from "../../../../../web/query.ts";
@@ -9,6 +10,7 @@ export default defineAction({
   summary: "Try a parked assignment now",
   params: assignmentParams,
   body: noteBody,
+  named: named("retry", "id"),
   page: null,
   act: (context, { params: { id }, body }) => take(context, { kind: "retry", id }, body),
 });

@@ -1,4 +1,5 @@
 import { capacityBody } from "../../../../../web/actions/bodies.ts";
+import { named } from "../../../../../web/actions/named_action.ts";
 import { take } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { backendParams } from "../../../../../web/query.ts";
@@ -9,6 +10,7 @@ export default defineAction({
   summary: "Set the slots of a backend in place of the configuration",
   params: backendParams,
   body: capacityBody,
+  named: named("capacity", "name"),
   page: null,
   act: (context, { params: { name: backend }, body }) =>
     take(context, { kind: "capacity", backend, value: body.capacity }, body),

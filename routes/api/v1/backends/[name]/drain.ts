@@ -1,5 +1,6 @@
 import { drainBody } from "../../../../../web/actions/bodies.ts";
 import { deadlineOf } from "../../../../../web/actions/backend_form.ts";
+import { named } from "../../../../../web/actions/named_action.ts";
 import { take } from "../../../../../web/actions/take.ts";
 import { defineAction } from "../../../../../web/define.ts";
 import { backendParams } from "../../../../../web/query.ts";
@@ -10,6 +11,7 @@ export default defineAction({
   summary: "Take nothing new for a backend and wait until nothing runs",
   params: backendParams,
   body: drainBody,
+  named: named("drain", "name"),
   page: null,
   act: (context, { params: { name: backend }, body }) => {
     const { hold } = body;
