@@ -1,27 +1,28 @@
 import { type Context, Hono } from "hono";
-import { ROUTES } from "../routes/mod.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/logger.ts";
 import { createSignOuts } from "../controller/access/sign_outs.ts";
 import type { Actions } from "../controller/actions/actions.ts";
 import type { Views } from "../controller/views/views.ts";
+import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json_object.ts";
+import type { Logger } from "../lib/logger.ts";
+import { ROUTES } from "../routes/mod.ts";
 import { type Access, createAccess, type Entry } from "./access/access.ts";
-import { challenge, isOpen, refuseForeign } from "./access/entrance.ts";
-import { byRole } from "./actions/by_role.ts";
+import { auditForeign, challenge, isOpen } from "./access/entrance.ts";
 import { createSignIn, SIGN_IN_PATHS } from "./access/sign_in.ts";
+import { visitorOf } from "./access/visitor_of.ts";
+import { byRole } from "./actions/by_role.ts";
 import { respondAction } from "./actions/respond_action.ts";
 import { createAddresses } from "./addresses.ts";
 import { respondApi } from "./api.ts";
 import { type Assets, buildAssets, NO_ASSETS } from "./assets.ts";
+import { createChangeStream } from "./change_stream.ts";
 import type { ActionRoute, Route } from "./define.ts";
-import type { Readiness, RouteContext } from "./route_context.ts";
 import type { WebEnv } from "./env.ts";
 import { guard, refuseMethod } from "./guard.ts";
 import { finish } from "./headers.ts";
-import { createHub } from "./hub.ts";
 import { documentOf } from "./openapi.ts";
 import { respondAbsent, respondFailed, respondPage } from "./pages.ts";
+import type { Readiness, RouteContext } from "./route_context.ts";
 import type { Standby } from "./standby.ts";
 import { type Webhook, WEBHOOK_PATH } from "./webhook.ts";
 
@@ -48,9 +49,6 @@ export interface WebDeps {
   readonly assets?: Assets | Promise<Assets>;
 }
 
-/** How often open pages are told the whole status. */
-const STATUS_MS = 5000;
-
 /** The dashboard and the JSON API as a function. */
 export interface Web extends AsyncDisposable {
   /** Answers a request; never rejects. */
@@ -58,26 +56,14 @@ export interface Web extends AsyncDisposable {
 }
 
 /**
- * Makes the dashboard: pages, `/api/v1`, event stream, probes and metrics. Dispose it to end every
+ * Makes the dashboard: pages, `/api/v1`, event stream, probes and metrics. README.md beside this file
+ * draws the way of a request. Dispose it to end every
  * event stream; it follows the views until then.
  */
 export function createWeb(deps: WebDeps): Web {
   const { views, clock, logger } = deps;
-  const hub = createHub({ clock }, { epoch: clock.now() });
+  const changes = createChangeStream({ views, clock });
   const stop = new AbortController();
-  views.subscribe(({ kind, old, new: changed }) => {
-    hub.publish(kind, { at: isoOf(clock.now()), old, new: changed });
-  }, stop.signal);
-
-  const status = () => ({ at: isoOf(clock.now()), old: null, new: views.status() });
-  // Sources have no events of their own, and their ages must not grow while they are well.
-  const retelling = (async () => {
-    while (!stop.signal.aborted) {
-      await clock.sleep(STATUS_MS, stop.signal).catch(() => {});
-      if (hub.clients > 0) hub.sendTransient("status", status());
-    }
-  })();
-
   // Pages without script or style are better than none.
   const assets = Promise.resolve(deps.assets ?? buildAssets()).catch((error: unknown) => {
     logger.error("assets build failed", { component: "web", error });
@@ -105,8 +91,8 @@ export function createWeb(deps: WebDeps): Web {
     method: c.req.method,
     headers: c.req.raw.headers,
     requestId: c.get("requestId"),
-    lastEventId: () => hub.lastId,
-    openStream: (lastEventId) => hub.connect(lastEventId, status),
+    lastEventId: changes.lastEventId,
+    openStream: changes.open,
     param: (name) => c.req.param(name) ?? "",
     readiness: deps.readiness,
     metricsText: deps.metricsText,
@@ -147,16 +133,16 @@ export function createWeb(deps: WebDeps): Web {
     });
     const entry = access.enter(c.req.raw.headers, c.env.peer);
     c.set("entry", entry);
-    const early = refused ?? await enterOrRefuse(c, entry);
     if (refused !== undefined) {
       const context = contextOf(c);
-      refuseForeign(context, {
+      auditForeign(context, {
         named: addresses.action(context.url.pathname),
         entry,
         response: refused,
         attempts: access.attempts,
       });
     }
+    const early = refused ?? await enterOrRefuse(c, entry);
     if (early !== undefined) {
       c.res = early;
       finish(c);
@@ -209,8 +195,7 @@ export function createWeb(deps: WebDeps): Web {
     fetch: (request, info) => app.fetch(request, { peer: peerOf(info) }),
     async [Symbol.asyncDispose]() {
       stop.abort();
-      await hub[Symbol.asyncDispose]();
-      await retelling;
+      await changes[Symbol.asyncDispose]();
       await assets;
     },
   };
@@ -227,26 +212,10 @@ const NO_ACTIONS: Actions = {
 
 const OPEN = { tokens: [], oidc: null };
 
-/**
- * Who asks. Only open addresses are answered to others, and those look at nobody; undefined where it failed
- * before it came to that.
- */
-function visitorOf(entry: Entry | undefined): Pick<RouteContext, "actor" | "visitor" | "proof"> {
-  return entry?.kind === "known"
-    ? { actor: entry.actor, visitor: entry.visitor, proof: entry.proof }
-    : { actor: NOBODY, visitor: { kind: "anonymous" }, proof: null };
-}
-
-const NOBODY = { name: "nobody", role: "viewer" } as const;
-
 /** The address of a connection, of what `Deno.serve` tells of it; IPv4 as such on a socket of both. */
 function peerOf(info: unknown): string {
   const address = isObject(info) ? info.remoteAddr : undefined;
   return isObject(address) ? String(address.hostname).replace(/^::ffff:(?=[0-9.]+$)/, "") : "";
-}
-
-function isoOf(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 function lazily<T>(make: () => T): () => T {

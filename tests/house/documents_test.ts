@@ -60,6 +60,22 @@ Deno.test("docs/architecture.md names every file of lib/, controller/ and wiring
   assert.deepEqual(unnamed, []);
 });
 
+for (const folder of ["web", "components", "islands"]) {
+  Deno.test(`${folder}/README.md names every file of ${folder}/, and no other`, () => {
+    const files = trackedFiles()
+      .filter((path) => path.startsWith(`${folder}/`) && /(?<!_test)\.tsx?$/.test(path));
+    const rows = read(`${folder}/README.md`).split("\n").filter((line) => line.startsWith("|"));
+    const text = rows.join("\n");
+    assert.deepEqual(
+      files.filter((path) => !endings(path).some((ending) => text.includes(`\`${ending}\``))),
+      [],
+    );
+    const gone = [...text.matchAll(/`([\w/]+\.tsx?)`/g)].map((match) => match[1] ?? "")
+      .filter((name) => !files.some((path) => path.endsWith(`/${name}`)));
+    assert.deepEqual(gone, []);
+  });
+}
+
 /** A path, and what is left of it without its first folders. */
 function endings(path: string): string[] {
   return path.split("/").map((_, i, parts) => parts.slice(i).join("/"));

@@ -72,7 +72,7 @@ function isPage(headers: Headers): boolean {
  * Audits an action that another site asked for (403) in the name of somebody who is known. Bounded,
  * because every site that somebody opens can ask.
  */
-export function refuseForeign(
+export function auditForeign(
   context: RouteContext,
   { named, entry, response, attempts }: {
     /** What its address asks for. */
