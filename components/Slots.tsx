@@ -9,7 +9,7 @@ import { Age, Glyph, Outside, toneOf } from "./Small.tsx";
 /** Up to this many slots a block has room for words; above it is a small square. */
 const TILES = 12;
 /** Blocks drawn at most. */
-const MOST = 600;
+const MAX_BLOCKS = 600;
 
 type Slot = BackendView["slots"][number];
 
@@ -19,8 +19,8 @@ export function Slots(
 ) {
   const lang = useLang();
   const { backends: text } = lang.dict;
-  const known = backend.slots.slice(0, MOST);
-  const free = Math.min(backend.free, MOST - known.length);
+  const known = backend.slots.slice(0, MAX_BLOCKS);
+  const free = Math.min(backend.free, MAX_BLOCKS - known.length);
   const tiles = backend.capacity <= TILES && known.length <= TILES;
   const hidden = backend.slots.length + backend.free - known.length - free;
   return (

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { WebEnv } from "./env.ts";
 
-/** Completes a response of this request: {@link secure}, and the id that log and problems name. */
+/** Completes a response of this request: its policy, and the id that log and problems name. */
 export function finish(c: Context<WebEnv>): void {
   secure(c.res.headers, c.get("nonce"));
   c.res.headers.set("x-request-id", c.get("requestId"));
@@ -11,7 +11,7 @@ export function finish(c: Context<WebEnv>): void {
  * Sets the headers that every response carries. `nonce` goes into the policy of a page; without one
  * nothing may load at all.
  */
-export function secure(headers: Headers, nonce: string | null): void {
+function secure(headers: Headers, nonce: string | null): void {
   headers.set("content-security-policy", nonce === null ? CLOSED : policyOf(nonce));
   headers.set("x-content-type-options", "nosniff");
   headers.set("referrer-policy", "no-referrer");

@@ -48,7 +48,7 @@ export interface SignOuts {
 }
 
 /** Some 300 KB of JSON: below what nats-server takes by default. */
-const MOST = 5_000;
+const MAX_HASHES = 5_000;
 /** Somebody looks at a blank page meanwhile. */
 const PATIENCE_MS = 2_000;
 /** Hints can be lost, and entries grow old. */
@@ -79,9 +79,9 @@ export function createSignOuts(
   const tidy = () => {
     const over = clock.now() - SLACK_MS;
     for (const [hash, endsAt] of ended) if (endsAt <= over) ended.delete(hash);
-    if (ended.size <= MOST) return;
+    if (ended.size <= MAX_HASHES) return;
     const byEnd = [...ended].sort(([, a], [, b]) => a - b);
-    for (const [hash, endsAt] of byEnd.slice(0, byEnd.length - MOST)) {
+    for (const [hash, endsAt] of byEnd.slice(0, byEnd.length - MAX_HASHES)) {
       ended.delete(hash);
       floor = Math.max(floor, endsAt);
     }
@@ -127,7 +127,7 @@ export function createSignOuts(
       unshared.set(hash, told);
       const [oldest] = unshared.keys();
       // Its session is below the floor by now, and that is shared.
-      if (unshared.size > MOST && oldest !== undefined) unshared.delete(oldest);
+      if (unshared.size > MAX_HASHES && oldest !== undefined) unshared.delete(oldest);
       if (!sharing) return "here";
       bell.ring();
       using patience = clock.timeout(PATIENCE_MS);
