@@ -8,6 +8,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { join } from "node:path";
 
+/** Such jobs fail at their first `uses:`, and only their own log would say why. */
+const SAMPLE_RUNNER = "the official runner is missing: the sample runner knows run: steps only; " +
+  "put gitea-runner on PATH, or name it in CI_RUNNER_BIN";
+
 /** User ids of process executors when we are root; outside of what systems give to people. */
 const USER_IDS: Readonly<Record<BackendName, { first: number; count: number }>> = {
   pod: { first: 61_000, count: 1_000 },
@@ -15,8 +19,9 @@ const USER_IDS: Readonly<Record<BackendName, { first: number; count: number }>> 
 };
 
 /**
- * Puts the executor's programs into `directory`, which takes seconds the first time. Rejects with an
- * `Error` that names the folder: it may be on another file system than STATE_DIR.
+ * Puts the executor's programs into `directory`, which takes seconds the first time; warns when jobs of
+ * a real Gitea would meet the sample runner. Rejects with an `Error` that names CI_RUNNER_BIN where that
+ * is no file, else the folder: it may be on another file system than STATE_DIR.
  */
 export async function installImage(deps: {
   readonly config: Config;
@@ -26,14 +31,22 @@ export async function installImage(deps: {
   readonly logger: Logger;
 }): Promise<ExecutorImage> {
   const { config, directory, isRoot, path, logger } = deps;
+  const { runnerBin } = config;
+  if (runnerBin !== null && (await Deno.stat(runnerBin).catch(() => null))?.isFile !== true) {
+    throw new Error(
+      `Name the official runner in CI_RUNNER_BIN: "${runnerBin}" is not a file that can be read`,
+    );
+  }
   try {
-    return await installExecutor({
+    const image = await installExecutor({
       directory: join(directory, "executor"),
       root: isRoot,
       path,
       logger,
-      ...(config.runnerBin === null ? {} : { runnerBin: config.runnerBin }),
+      ...(runnerBin === null ? {} : { runnerBin }),
     });
+    if (image.runner === "sample" && config.gitea.url !== null) logger.warn(SAMPLE_RUNNER);
+    return image;
   } catch (error) {
     if (!(error instanceof Error) || !error.message.includes("(os error ")) throw error;
     throw new Error(`Install the executor in "${directory}": ${error.message}`, { cause: error });
