@@ -115,7 +115,10 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     svid = next;
     server.rotate(next);
     recorder.svidExpiry(next.expiresAt);
-    logger.info("facade certificate rotated", { serial: next.serial, expiresAt: next.expiresAt });
+    logger.info("facade certificate rotated", {
+      serial: next.serial,
+      expiresAt: new Date(next.expiresAt),
+    });
   }));
   const host = SELF[options.hostname] ?? options.hostname;
   const tested = { at: clock.now(), ...await selfTest({ host, port, svid, nonce }) };

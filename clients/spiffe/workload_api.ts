@@ -84,7 +84,7 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
     current = svid;
     enter("live", null);
     if (!fresh) return;
-    logger.info("SVID received", { serial: svid.serial, expiresAt: svid.expiresAt });
+    logger.info("SVID received", { serial: svid.serial, expiresAt: new Date(svid.expiresAt) });
     for (const listener of [...listeners]) listener(svid);
   };
   const fail = (error: unknown) => {
