@@ -22,6 +22,9 @@ export interface CtlOptions {
 }
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
+/** The API's own words are for browsers and programs. */
+const TOKEN_HINT =
+  "ctl sends the token in ADMIN_TOKEN, or in the file that ADMIN_TOKEN_FILE names\n";
 
 /**
  * Reads the command line, asks the JSON API, prints; resolves to the exit code. With `--json` stdout
@@ -40,7 +43,7 @@ export async function runCtl(args: readonly string[], options: CtlOptions): Prom
       const code = exitCodeOf(answer.status);
       if (json) out(`${JSON.stringify(answer.body)}\n`);
       else if (code === EXIT.done) out(show(answer.body));
-      else err(`${detailOf(answer)}\n`);
+      else err(`${detailOf(answer)}\n${answer.status === 401 ? TOKEN_HINT : ""}`);
       return code;
     };
     const clock = options.clock ?? systemClock;
@@ -81,7 +84,7 @@ function readLine(args: readonly string[]): Line | "help" {
   }
   const { values, positionals } = parsed;
   const [command, ...rest] = positionals;
-  if (values.help === true) return "help";
+  if (values.help === true || command === "help") return "help";
   if (command === undefined) throw new UsageError("Choose a command");
   const text: Record<string, string> = {};
   const flags = new Set<string>();

@@ -15,6 +15,7 @@ import { createFakeViews } from "../tests/fakes/views.ts";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
 import { runCtl } from "./ctl.ts";
 import { table } from "./ctl/render.ts";
+import { createTestAccess, tokenOf } from "../tests/support/test_access.ts";
 import { createTestWeb } from "../tests/support/test_web.ts";
 
 const URL_OF = "http://localhost:8080";
@@ -23,13 +24,15 @@ const ENTRY = createLedgerWorld().ledger.add(infoOf(799, { job: "b\x1b[31muild" 
 }, 0);
 
 interface Setup {
+  /** The dashboard asks who is there. */
+  readonly guarded?: boolean;
   readonly outcome?: ActionOutcome;
   /** What a person answers. */
   readonly answers?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-function setup({ outcome, answers, env = {} }: Setup = {}) {
+function setup({ guarded, outcome, answers, env = {} }: Setup = {}) {
   const clock = createFakeClock();
   const calls: { readonly action: Action; readonly request: ActionRequest }[] = [];
   const operation = operationsOf(clock.now())[2] ?? assert.fail();
@@ -46,6 +49,7 @@ function setup({ outcome, answers, env = {} }: Setup = {}) {
     views: createFakeViews({ clock }, {}),
     actions,
     clock,
+    ...guarded === true ? { access: createTestAccess(clock) } : {},
   });
   const requests: Request[] = [];
   const left = [...answers ?? []];
@@ -249,6 +253,7 @@ Deno.test("exit codes tell refusals apart, and --json prints the problem", async
   const help = await t.ctl("--help");
   assert.deepEqual([help.code, help.err], [0, ""]);
   assert.match(help.out, /Exit codes: 0 done or begun/);
+  assert.deepEqual(await t.ctl("help"), help);
 });
 
 Deno.test("503 and a lost connection are tried again with the same key, not for ever", async () => {
@@ -279,6 +284,17 @@ Deno.test("503 and a lost connection are tried again with the same key, not for 
   for (let n = 0; n < 8; n++) await clock.advance(1_000);
   assert.deepEqual([await lost, tries], [1, 4]);
   assert.match(said, /^Ask "http:\/\/127\.0\.0\.1:8080": connection refused; set ADMIN_URL/);
+});
+
+Deno.test("who is not known is told where ctl takes its token from, and who is known is not", async () => {
+  await using nobody = setup({ guarded: true });
+  const refused = await nobody.ctl("status");
+  assert.equal(refused.code, 5);
+  assert.match(refused.err, /^Sign in .* \(401\)\nctl sends the token in ADMIN_TOKEN, or /);
+  await using viewer = setup({ guarded: true, env: { ADMIN_TOKEN: tokenOf("viewer") } });
+  const known = await viewer.ctl("cordon", "pod");
+  assert.equal(known.code, 5);
+  assert.doesNotMatch(known.err, /ADMIN_TOKEN/);
 });
 
 Deno.test("the token goes with every request, and into no output", async () => {

@@ -290,6 +290,19 @@ Deno.test("parseConfig() warns of typing errors with a suggestion, and not of Ku
   ]);
 });
 
+Deno.test("parseConfig() tells settings of ctl from its own when they stand in one shell", () => {
+  const parsed = parseConfig({
+    ADMIN_TOKEN: "x",
+    ADMIN_TOKEN_FILE: "token",
+    ADMIN_URL: "http://127.0.0.1:8080",
+  }, machine());
+  assert.deepEqual(parsed.warnings, [
+    'ADMIN_TOKEN is for "deno task ctl" and is ignored here: ADMIN_TOKENS says who may come in',
+    'ADMIN_TOKEN_FILE is for "deno task ctl" and is ignored here: ADMIN_TOKENS_FILE says who may come in',
+    'ADMIN_URL is for "deno task ctl" and is ignored here: ADMIN_LISTEN says where the dashboard listens',
+  ]);
+});
+
 Deno.test("parseConfig() lets the dashboard leave loopback once somebody says who may look", () => {
   const hash = "ab".repeat(32);
   const config = ok({ ADMIN_LISTEN: ":8080", ADMIN_TOKENS: `ci:viewer:${hash}\n` });

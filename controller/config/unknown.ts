@@ -10,6 +10,13 @@ const PREFIXES =
 const NOT_OURS =
   /_SERVICE_(HOST|PORT)(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_|$)|$)|^POD_(NAME|IP|IPS|UID)$|^OTEL_DENO/;
 
+/** Read by `deno task ctl`, often in the same shell; one letter from a name that locks the pages. */
+const OF_CTL: Readonly<Record<string, string>> = {
+  ADMIN_TOKEN: "ADMIN_TOKENS says who may come in",
+  ADMIN_TOKEN_FILE: "ADMIN_TOKENS_FILE says who may come in",
+  ADMIN_URL: "ADMIN_LISTEN says where the dashboard listens",
+};
+
 /**
  * Variables that look like ours but are none, with the closest name: usually a typing error that
  * would otherwise silently leave a default in place. One sentence each, sorted.
@@ -18,6 +25,8 @@ export function unknownVariables(names: readonly string[]): string[] {
   return names.filter((name) =>
     PREFIXES.test(name) && !NOT_OURS.test(name) && !KNOWN_NAMES.includes(name)
   ).sort().map((name) => {
+    const ours = OF_CTL[name];
+    if (ours !== undefined) return `${name} is for "deno task ctl" and is ignored here: ${ours}`;
     const closest = closestName(name);
     const hint = closest === undefined ? "" : `: did you mean ${closest}?`;
     return `${name} is not a setting of this program and is ignored${hint}`;
