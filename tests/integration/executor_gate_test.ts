@@ -5,6 +5,7 @@ import type { GateLimits } from "../../executor/gate_limits.ts";
 import { EXIT, type Outcome } from "../../executor/exit_codes.ts";
 import type { Launch } from "../../executor/launch.ts";
 import type { Svid } from "../../clients/spiffe/svid.ts";
+import { GATE_PHASES } from "../../controller/model/gate_phase.ts";
 import { parseAssignmentId } from "../../controller/model/ids.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -25,6 +26,9 @@ import { issueSvid } from "../support/svids.ts";
 const GITEA = "http://127.1:65530";
 const SAMPLE_RUNNER = fromFileUrl(new URL("../../embedded/sample_runner/main.ts", import.meta.url));
 const CONFIG = fromFileUrl(new URL("../../deno.json", import.meta.url));
+
+/** The runner is prepared beside the others, which follow each other. */
+const REACHED_IN_ORDER = GATE_PHASES.filter((phase) => phase !== "prepared");
 
 interface Options {
   readonly runner?: readonly string[];
@@ -125,6 +129,16 @@ function printed(facade: RecordingFacade): string[] {
   return facade.rows.filter((row) => !/^(Run|Job|gitea-task)/.test(row));
 }
 
+/** What the facade was told at the end, of gates that have passed every phase. */
+function exitsOf(facade: RecordingFacade) {
+  return facade.exits.map(({ phases, ...exit }) => {
+    assert.deepEqual(Object.keys(phases).sort(), [...GATE_PHASES].sort());
+    const reached = REACHED_IN_ORDER.map((name) => phases[name] ?? assert.fail());
+    assert.deepEqual(reached, reached.toSorted((a, b) => a - b));
+    return exit;
+  });
+}
+
 Deno.test("runGate() runs the one job and exits 0 with the final state delivered", async () => {
   await using it = await setup({ workflow: job("echo one; echo two", "echo three") });
   const outcome = await it.run();
@@ -135,7 +149,7 @@ Deno.test("runGate() runs the one job and exits 0 with the final state delivered
     Result.SUCCESS,
     Result.SUCCESS,
   ]);
-  assert.deepEqual(it.facade.exits, [{ delivered: true, ...outcome }]);
+  assert.deepEqual(exitsOf(it.facade), [{ delivered: true, ...outcome }]);
   assert.equal(it.facade.heartbeats[0], false);
   assert.equal(it.facade.calls[0], "heartbeat");
   const reports = it.facade.calls.filter((call) => call !== "heartbeat");
@@ -268,7 +282,7 @@ Deno.test("runGate() says so when the runner went without a final state", async 
   try {
     const outcome = await it.run();
     assert.equal(outcome.code, EXIT.noFinalState);
-    assert.deepEqual(it.facade.exits, [{ delivered: false, ...outcome }]);
+    assert.deepEqual(exitsOf(it.facade), [{ delivered: false, ...outcome }]);
     assert.match(outcome.detail, /code 2 \(a panic\)/);
     assert.equal(it.facade.sealed, false);
   } finally {

@@ -18,6 +18,7 @@ import {
   UpdateTaskRequestSchema,
   UpdateTaskResponseSchema,
 } from "../../proto/gen/runner/v1/messages_pb.ts";
+import type { GatePhases } from "../../controller/model/gate_phase.ts";
 import { create, fromBinary, toBinary } from "../../proto/runtime.ts";
 import { issueSvid } from "../support/svids.ts";
 
@@ -40,6 +41,15 @@ export function testAuthority(): Promise<Authority> {
  * those that bring rows.
  */
 export type Weather = "fair" | "unavailable" | "lost" | "rows_lost" | "refusing";
+
+/** The last call of a gate. */
+export interface GateExit {
+  readonly delivered: boolean;
+  readonly code: number;
+  readonly detail: string;
+  /** When it reached what, ms since its start. */
+  readonly phases: GatePhases;
+}
 
 /** A facade that keeps what it is told, with Gitea's rules for rows. */
 export interface RecordingFacade extends AsyncDisposable {
@@ -64,7 +74,7 @@ export interface RecordingFacade extends AsyncDisposable {
   /** What each heartbeat said of the log offset; every FetchTask is answered with 5. */
   readonly offsets: unknown[];
   readonly terminating: string[];
-  readonly exits: { delivered: boolean; code: number; detail: string }[];
+  readonly exits: GateExit[];
   /** When a call of that name arrived first, ms of `performance.now()`. */
   at(name: string): number | undefined;
 }
@@ -96,7 +106,7 @@ export async function openRecordingFacade(
     heartbeats: [] as boolean[],
     offsets: [] as unknown[],
     terminating: [] as string[],
-    exits: [] as { delivered: boolean; code: number; detail: string }[],
+    exits: [] as GateExit[],
   };
 
   const rpc = (name: string, body: Uint8Array): Uint8Array | undefined => {
