@@ -4,9 +4,8 @@
  * /usr/bin/chromium), the real servers, root for `release`, and Python 3 with pip for `fuzz`. Exit
  * code 1 if anything fails.
  */
-import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
-import { chooseParts, PART_OPTIONS, suiteArgs } from "../support/suite_parts.ts";
+import { chooseParts, PART_OPTIONS, suiteOptions } from "../support/suite_parts.ts";
 import { actions } from "./actions_part.ts";
 import { attacks } from "./attacks_part.ts";
 import { canary } from "./canary_part.ts";
@@ -37,12 +36,9 @@ const PARTS: readonly string[] = [
   ...["looks", "pages", "stored", "states", "many"],
   ...["release", "real", "attacks", "drain", "canary", "sign-in", "fuzz"],
 ];
-const { values } = parseArgs({
-  args: suiteArgs(),
-  options: {
-    ...PART_OPTIONS,
-    pictures: { type: "string" },
-  },
+const values = suiteOptions({
+  ...PART_OPTIONS,
+  pictures: { type: "string" },
 });
 const wanted = chooseParts(values, PARTS, say) ?? Deno.exit(0);
 const wants = (part: string) => wanted.includes(part);

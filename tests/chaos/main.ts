@@ -9,22 +9,18 @@
  *   --minutes=M      begins no further round after that; `--resume` plays the rest
  *   --round=LANE:N   plays that round of the seed alone
  */
-import { parseArgs } from "node:util";
-import { suiteArgs } from "../support/suite_parts.ts";
+import { suiteOptions } from "../support/suite_parts.ts";
 import { createReport } from "../e2e/report.ts";
 import { openDiary } from "./diary.ts";
 import { type Interrupted, LANES, playChaos, sumsOf } from "./play_all.ts";
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    args: suiteArgs(),
-    options: {
-      jobs: { type: "string", default: "2000" },
-      seed: { type: "string" },
-      resume: { type: "string" },
-      minutes: { type: "string" },
-      round: { type: "string" },
-    },
+  const values = suiteOptions({
+    jobs: { type: "string", default: "2000" },
+    seed: { type: "string" },
+    resume: { type: "string" },
+    minutes: { type: "string" },
+    round: { type: "string" },
   });
   const report = createReport(print);
   const diary = await openDiary(

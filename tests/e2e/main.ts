@@ -5,12 +5,11 @@
  * `--official` lets the official runner do the runs of the table by itself, which proves the table;
  * `--only=TEXT` takes the runs with TEXT in their name, and nothing else.
  */
-import { parseArgs } from "node:util";
 import { type Peers, startPeers } from "../support/peers.ts";
 import { run } from "../support/process.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
 import { stopSignal } from "../support/stop_signal.ts";
-import { suiteArgs } from "../support/suite_parts.ts";
+import { suiteOptions } from "../support/suite_parts.ts";
 import { receiveTraces } from "../support/trace_receiver.ts";
 import { checkAfterScenarios } from "./after_scenarios.ts";
 import { checkBurst } from "./burst.ts";
@@ -44,10 +43,7 @@ interface Stage {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    args: suiteArgs(),
-    options: { official: { type: "boolean" }, only: { type: "string" } },
-  });
+  const values = suiteOptions({ official: { type: "boolean" }, only: { type: "string" } });
   const signal = stopSignal();
   const report = createReport(print);
   const logFolder = await Deno.makeTempDir({ prefix: "gdr-e2e-logs-" });

@@ -7,8 +7,7 @@
  * `--runner=sample` lets the product's own sample runner do the jobs of the cases without Gitea; by
  * default the official one does. The chaos at the end plays `--jobs=2000` jobs of `--seed=N`.
  */
-import { parseArgs } from "node:util";
-import { suiteArgs } from "../support/suite_parts.ts";
+import { suiteOptions } from "../support/suite_parts.ts";
 import { awayCases, cancelCases, endCases, waitCases } from "./gitea_cases.ts";
 import { openGiteaSide } from "./gitea_side.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
@@ -29,14 +28,11 @@ const FORGE_LANES = 3;
 const GITEA_LANES = 2;
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    args: suiteArgs(),
-    options: {
-      only: { type: "string", default: "" },
-      runner: { type: "string" },
-      jobs: { type: "string", default: "2000" },
-      seed: { type: "string" },
-    },
+  const values = suiteOptions({
+    only: { type: "string", default: "" },
+    runner: { type: "string" },
+    jobs: { type: "string", default: "2000" },
+    seed: { type: "string" },
   });
   const report = createReport(print);
   const logFolder = await Deno.makeTempDir({ prefix: "gdr-faults-logs-" });

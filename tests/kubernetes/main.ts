@@ -7,7 +7,6 @@
  * `--seed=N` (a new one by default, which is printed); `--resume=DIR` keeps its diary there and goes on
  * where it ends, `--round=N` plays that round of the seed alone.
  */
-import { parseArgs } from "node:util";
 import { createReport } from "../e2e/report.ts";
 import { stopSignal } from "../support/stop_signal.ts";
 import {
@@ -19,6 +18,7 @@ import {
   printLine,
   requireRoot,
   suiteArgs,
+  suiteOptions,
 } from "../support/suite_parts.ts";
 import { createAudit } from "./audit.ts";
 import { checkChain } from "./chain.ts";
@@ -70,16 +70,13 @@ export async function main(
   args: readonly string[],
   print: (line: string) => void,
 ): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      ...PART_OPTIONS,
-      jobs: { type: "string", default: "300" },
-      seed: { type: "string" },
-      resume: { type: "string" },
-      round: { type: "string" },
-    },
-  });
+  const values = suiteOptions({
+    ...PART_OPTIONS,
+    jobs: { type: "string", default: "300" },
+    seed: { type: "string" },
+    resume: { type: "string" },
+    round: { type: "string" },
+  }, args);
   const wanted = chooseParts(values, NAMES, print);
   if (wanted === null) return 0;
   const chaos: ChaosPlan = {

@@ -1,6 +1,7 @@
+import { parseArgs, type ParseArgsConfig } from "node:util";
 import type { Report } from "../e2e/report.ts";
 
-/** Options of every suite that has parts, for `parseArgs`. */
+/** Options of every suite that has parts, for {@link suiteOptions}. */
 export const PART_OPTIONS = {
   only: { type: "string" },
   list: { type: "boolean" },
@@ -9,6 +10,35 @@ export const PART_OPTIONS = {
 /** Arguments of the program; a `--` before them, which npm wants and Deno passes on, is none. */
 export function suiteArgs(): string[] {
   return Deno.args.filter((arg) => arg !== "--");
+}
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+
+/**
+ * The values of a suite's options. For `--help`, and for what is none of them, prints those that there are
+ * and ends the process: nothing has been started yet.
+ */
+export function suiteOptions<const O extends Options>(
+  options: O,
+  args: readonly string[] = suiteArgs(),
+): ReturnType<typeof parseArgs<{ args: string[]; options: O }>>["values"] {
+  const help = args.includes("--help");
+  try {
+    if (!help) return parseArgs({ args: [...args], options }).values;
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    printLine(error.message);
+  }
+  printLine(`${optionsText(options)}\nCONTRIBUTING.md says what the suite shows and needs`);
+  return Deno.exit(help ? 0 : 2);
+}
+
+/** One line that names every option, those with a value with its default. */
+export function optionsText(options: Options): string {
+  const words = Object.entries(options).map(([name, { type, default: usual }]) =>
+    `--${name}${type === "boolean" ? "" : `=${usual === undefined ? "..." : `${usual}`}`}`
+  );
+  return `Options: ${words.join(", ")}`;
 }
 
 /**

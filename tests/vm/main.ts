@@ -7,7 +7,6 @@
  * `--seed=4242`. The part `apart` lets microVMs, then Pods hang for `--hang-seconds=300` each; `--hung=vm`
  * and `--hung=pod` take one of them.
  */
-import { parseArgs } from "node:util";
 import { BACKENDS } from "../../controller/model/ids.ts";
 import { createReport } from "../e2e/report.ts";
 import { stopSignal } from "../support/stop_signal.ts";
@@ -20,6 +19,7 @@ import {
   printLine,
   requireRoot,
   suiteArgs,
+  suiteOptions,
 } from "../support/suite_parts.ts";
 import { type ApartPlan, checkApart } from "./apart.ts";
 import { checkChain } from "./chain.ts";
@@ -45,16 +45,13 @@ export async function main(
   args: readonly string[],
   print: (line: string) => void,
 ): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      ...PART_OPTIONS,
-      rounds: { type: "string", default: "300" },
-      seed: { type: "string", default: "4242" },
-      "hang-seconds": { type: "string", default: "300" },
-      hung: { type: "string" },
-    },
-  });
+  const values = suiteOptions({
+    ...PART_OPTIONS,
+    rounds: { type: "string", default: "300" },
+    seed: { type: "string", default: "4242" },
+    "hang-seconds": { type: "string", default: "300" },
+    hung: { type: "string" },
+  }, args);
   const wanted = chooseParts(values, NAMES, print);
   if (wanted === null) return 0;
   const plan = { rounds: numberOption(values.rounds, 1), seed: numberOption(values.seed, 1) };
