@@ -14,7 +14,7 @@ import { benchTwentyJobs } from "./twenty_jobs.ts";
 import { benchUpdateLog } from "./update_log.ts";
 
 const quick = Deno.args.includes("--quick");
-const wanted = Deno.args.filter((arg) => !arg.startsWith("-"));
+const wanted = Deno.args.filter((arg) => arg !== "--" && arg !== "--quick");
 const benches: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
   handover: () => benchHandOver({ jobs: 200, rounds: quick ? 5 : 15 }),
   dispatch: async () => [await benchDispatch({ runs: quick ? 5 : 20 })],
@@ -25,7 +25,8 @@ const benches: Readonly<Record<string, () => Promise<readonly Row[]>>> = {
 };
 const unknown = wanted.filter((name) => !Object.hasOwn(benches, name));
 if (unknown.length > 0) {
-  say(`Choose benches: "${unknown.join(", ")}" is none of ${Object.keys(benches).join(", ")}`);
+  const names = Object.keys(benches).join(", ");
+  say(`Choose benches: "${unknown.join(", ")}" is none of --quick, ${names}`);
   Deno.exit(2);
 }
 

@@ -154,12 +154,14 @@ async function reserve(out: string) {
 }
 
 function nextSteps(url: string, out: string, name: string): string {
-  const folder = dirname(out);
+  const files = ["GITEA_RUNNER_UUID", "GITEA_RUNNER_TOKEN"].map((file) =>
+    `${dirname(out)}/${file}`
+  );
+  const width = Math.max(...[out, ...files].map((path) => path.length));
   return `Registered "${name}" at ${url}.
 
-  ${out}                      both variables
-  ${folder}/GITEA_RUNNER_UUID
-  ${folder}/GITEA_RUNNER_TOKEN      one value each
+  ${out.padEnd(width)}   both variables
+${files.map((path) => `  ${path.padEnd(width)}   its value alone`).join("\n")}
 
 Next, on this machine (add ALLOW_UNISOLATED=yes where Gitea is not on loopback: README says what it means)
   set -a; . ${out}; set +a; GITEA_URL=${url} npx -y deno@2.9.6 task start
