@@ -88,7 +88,9 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
     for (const listener of [...listeners]) listener(svid);
   };
   const fail = (error: unknown) => {
-    const text = error instanceof GrpcError ? `${error.code}: ${error.message}` : String(error);
+    const text = error instanceof GrpcError
+      ? `${error.code}: ${error.message}${wayOut(error, options.spiffeId)}`
+      : String(error);
     enter(current === null ? "waiting" : "stale", text);
   };
 
@@ -164,6 +166,13 @@ async function* open(
     first[Symbol.dispose]();
     yield response;
   }
+}
+
+/** The API does not say what is missing; for a newcomer it is always the same. */
+function wayOut({ code }: GrpcError, spiffeId: string | undefined): string {
+  if (code !== "PERMISSION_DENIED") return "";
+  const whose = spiffeId === undefined ? "" : ` for "${spiffeId}"`;
+  return `: no entry at SPIRE${whose} has selectors of this process yet`;
 }
 
 function pick(response: X509SVIDResponse, wanted: string | undefined): Svid {
