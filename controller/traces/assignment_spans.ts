@@ -4,7 +4,7 @@ import type { StepSnapshot } from "../model/record.ts";
 import type { Reason, Result } from "../model/reason.ts";
 import { divide, type Moments } from "../views/moments.ts";
 import { phasesOf } from "../views/phases.ts";
-import { type ExecutorReport, executorSpans } from "./executor_spans.ts";
+import { type ExecutorReport, executorSpans, RUNNER_WORKS } from "./executor_spans.ts";
 import type { Attributes, ChildSpan, Span } from "./span.ts";
 import { type SpanContext, spanIdOf } from "./trace_context.ts";
 
@@ -70,13 +70,15 @@ export function assignmentSpans(trace: SpanContext, facts: AssignmentFacts): Spa
     : [child({ name: "store", kind: "producer", startedAt: fetchedAt, endedAt: storedAt })];
   const phases = divide(phasesOf(facts.journal, storedAt), facts.moments)
     .map((phase) => child({ ...phase, endedAt: phase.endedAt ?? endedAt }));
-  const run = phases.findLast(({ name }) => name === "run")?.spanId ?? trace.spanId;
   const within = { from: startedAt - STEP_LEEWAY_MS, to: endedAt + STEP_LEEWAY_MS };
-  const steps = shownSteps(facts.steps, within).map((step) => stepSpan(child, run, step));
-  const own = [root, ...stored, ...phases, ...steps];
-  const taken = new Set(own.map(({ spanId }) => spanId));
+  const steps = shownSteps(facts.steps, within).map((step) => stepSpan(child, step));
+  const own = [root, ...stored, ...phases];
+  const taken = new Set([...own, ...steps].map(({ spanId }) => spanId));
   const executor = facts.executor?.name ?? null;
-  return [...own, ...executorSpans(trace, facts.report, { child, executor, taken })];
+  const beside = executorSpans(trace, facts.report, { child, executor, taken });
+  // Both by the executor's clock; `run` begins later, when the controller has heard of the runner.
+  const around = beside.find(({ name }) => name === RUNNER_WORKS)?.spanId ?? trace.spanId;
+  return [...own, ...beside, ...steps.map((step) => ({ ...step, parentSpanId: around }))];
 }
 
 /**
@@ -96,12 +98,10 @@ function shownSteps(
 
 function stepSpan(
   child: (span: ChildSpan) => Span,
-  run: Span["spanId"],
   { id, result, startedAt, stoppedAt }: StepSnapshot,
 ): Span {
   return child({
     name: `step ${id}`,
-    parentSpanId: run,
     startedAt,
     endedAt: stoppedAt,
     attributes: { "gdr.step": id, "cicd.pipeline.task.run.result": resultName(result) },

@@ -76,19 +76,30 @@ Deno.test("assignmentSpans() begins with the store where an earlier process has 
   assert.equal(next?.name, "queued");
 });
 
-Deno.test("assignmentSpans() puts finished steps below the run, and leaves the others out", () => {
+Deno.test("assignmentSpans() puts finished steps below the runner's work, and leaves the others out", () => {
   const all = spans({
+    report: {
+      gate: {
+        startedAt: 1_000,
+        endedAt: 1_100,
+        code: 0,
+        phases: new Map([["task", 20], ["runner_ended", 90]]),
+      },
+      spanId: null,
+      calls: [],
+      counts: new Map(),
+    },
     steps: [
       { ...step, ...rows },
       { ...step, ...rows, id: 1, result: "failure", stoppedAt: 1_070 },
       { ...step, ...rows, id: 2, result: null, stoppedAt: 0 },
     ],
   });
-  const run = all.find(({ name }) => name === "run");
+  const works = all.find(({ name }) => name === "runner works");
   const steps = all.filter(({ name }) => name.startsWith("step"));
   assert.deepEqual(steps.map((s) => [s.name, s.parentSpanId, s.error !== null]), [
-    ["step 0", run?.spanId, false],
-    ["step 1", run?.spanId, true],
+    ["step 0", works?.spanId, false],
+    ["step 1", works?.spanId, true],
   ]);
   // A step's clock is its executor's: it may run backwards.
   for (const { startedAt, endedAt } of all) assert.ok(endedAt >= startedAt);
@@ -154,6 +165,10 @@ Deno.test("assignmentSpans() hangs calls below the root when the gate was lost",
   };
   const call = spans({ report }).find(({ kind }) => kind === "server");
   assert.equal(call?.parentSpanId, trace.spanId);
+  const [first] = spans({ report, steps: [{ ...step, ...rows }] }).filter(({ name }) =>
+    name === "step 0"
+  );
+  assert.equal(first?.parentSpanId, trace.spanId);
 });
 
 Deno.test("assignmentSpans() stay one tree when a gate names a span that is there already", () => {

@@ -28,6 +28,9 @@ export interface ExecutorReport {
   readonly counts: ReadonlyMap<string, number>;
 }
 
+/** The part of the gate's way in which the job runs. */
+export const RUNNER_WORKS = "runner works";
+
 /** A part of the gate's way: from the last of some moments to another one. */
 const PARTS: readonly {
   readonly name: string;
@@ -39,7 +42,7 @@ const PARTS: readonly {
   { name: "gate prepares runner", from: [], to: "prepared" },
   { name: "runner starts", from: ["facade", "prepared"], to: "declare" },
   { name: "runner gets task", from: ["declare"], to: "task" },
-  { name: "runner works", from: ["task"], to: "runner_ended" },
+  { name: RUNNER_WORKS, from: ["task"], to: "runner_ended" },
   { name: "gate delivers", from: ["runner_ended"], to: "ended" },
 ];
 
