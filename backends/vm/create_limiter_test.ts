@@ -16,6 +16,15 @@ function setup() {
   return { clock, limiter: createCreateLimiter(options) };
 }
 
+/** Two creates that have been let through. */
+async function twoUnderWay() {
+  const world = setup();
+  const first = await world.limiter.take("Make", call);
+  const waiting = world.limiter.take("Make", call);
+  await world.clock.advance(500);
+  return { ...world, first, second: await waiting };
+}
+
 Deno.test("take() lets two a second pass, however many come", async () => {
   const { clock, limiter } = setup();
   const at: number[] = [];
@@ -107,11 +116,7 @@ Deno.test("an aborted trial gives its turn to the next", async () => {
 });
 
 Deno.test("a create that was let through before the rest ends it when it works", async () => {
-  const { clock, limiter } = setup();
-  const first = await limiter.take("Make", call);
-  const waiting = limiter.take("Make", call);
-  await clock.advance(500);
-  const second = await waiting;
+  const { clock, limiter, first, second } = await twoUnderWay();
   first.failed(AWAY);
   second.succeeded();
   await clock.advance(500);
@@ -119,11 +124,7 @@ Deno.test("a create that was let through before the rest ends it when it works",
 });
 
 Deno.test("a create that fails beside the trial is no trial: the rest is no longer, and one is tried", async () => {
-  const { clock, limiter } = setup();
-  const first = await limiter.take("Make", call);
-  const waiting = limiter.take("Make", call);
-  await clock.advance(500);
-  const second = await waiting;
+  const { clock, limiter, first, second } = await twoUnderWay();
   first.failed(AWAY);
   await clock.advance(1_000);
   const trial = await limiter.take("Make", call);

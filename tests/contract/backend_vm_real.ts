@@ -8,7 +8,6 @@ import { createMetadataCodec } from "../../backends/vm/metadata_codec.ts";
 import { type Sandbox, SandboxError, type Sandboxes } from "../../backends/vm/sandboxes.ts";
 import { createLifecycle, type Lifecycle } from "../../clients/opensandbox/lifecycle.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import { Secret } from "../../lib/secret.ts";
 import { callsWithin } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
@@ -23,6 +22,7 @@ import {
   VM_PREFIX,
   vmBackend,
 } from "../support/vm_backend_setup.ts";
+import { openSandboxObjects, sandboxObject, type SandboxObjects } from "../vm/sandbox_objects.ts";
 import { backendContract, specOf } from "./backend_suite.ts";
 
 const ON_KUBE = Deno.env.get("VM_ON") === "kube";
@@ -61,6 +61,11 @@ function client(): Lifecycle {
   return api;
 }
 
+function objects(): SandboxObjects {
+  assert.ok(peers !== undefined);
+  return openSandboxObjects(peers);
+}
+
 async function ids(name: string): Promise<string[]> {
   const selector = createMetadataCodec(VM_PREFIX).selectorOf(name);
   assert.ok(selector !== undefined);
@@ -83,28 +88,18 @@ async function stub(switches: Readonly<Record<string, unknown>>): Promise<void> 
   if (!ON_KUBE) await peers?.script("opensandbox.sh", "stub", JSON.stringify(switches));
 }
 
-/** The object that the server keeps for a sandbox. */
-async function objectOf(id: string): Promise<Readonly<Record<string, unknown>>> {
-  if (admin !== undefined) return objectOrEmpty(await admin.call("GET", `${SANDBOXES}/${id}`));
-  const dump: unknown = JSON.parse(await peers?.script("opensandbox.sh", "dump") ?? "");
-  const kinds = Object.values(objectOrEmpty(objectOrEmpty(dump).objects));
-  const found = kinds.flat().find((each) =>
-    objectOrEmpty(objectOrEmpty(each).metadata).name === id
-  );
-  return objectOrEmpty(found);
-}
-
-async function environmentOf(id: string): Promise<Record<string, string>> {
-  const { spec } = await objectOf(id);
-  const template = objectOrEmpty(objectOrEmpty(objectOrEmpty(spec).taskTemplate).spec);
-  const { env } = objectOrEmpty(template.process);
-  const pairs = Array.isArray(env) ? env.filter(isObject) : [];
-  return Object.fromEntries(pairs.map(({ name, value }) => [String(name), String(value)]));
+/** What its program is started with, as the server stored it. */
+async function environmentOf(id: string): Promise<Readonly<Record<string, string>>> {
+  const object = admin === undefined
+    ? (await objects().list()).find(({ name }) => name === id)
+    : sandboxObject(await admin.call("GET", `${SANDBOXES}/${id}`));
+  assert.ok(object !== undefined, `an object of sandbox "${id}"`);
+  return object.environment;
 }
 
 async function fail(id: string): Promise<void> {
   if (admin === undefined) {
-    await peers?.script("opensandbox.sh", "finish", id, "fail");
+    await objects().ended(id, "fail");
     return;
   }
   const status = { taskRunning: 0, taskFailed: 1, taskSucceed: 0 };

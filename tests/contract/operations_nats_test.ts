@@ -8,23 +8,14 @@ import { createFakeOperationStore } from "../fakes/operations.ts";
 import { call } from "../support/calls.ts";
 import { DEPS, openNatsWorld } from "../support/nats_world.ts";
 import { operationOf } from "../support/operations.ts";
+import { inMemory, onNats } from "../support/store_worlds.ts";
 import { idOf } from "./queue_suite.ts";
 
 const isConflict = (error: unknown) => error instanceof QueueError && error.code === "conflict";
 
 const STORES = {
-  "fake operations": () =>
-    Promise.resolve({
-      store: createFakeOperationStore(),
-      [Symbol.asyncDispose]: () => Promise.resolve(),
-    }),
-  "NATS operations": async () => {
-    const world = await openNatsWorld();
-    return {
-      store: createOperationStore(world.connection, DEPS),
-      [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
-    };
-  },
+  "fake operations": inMemory(createFakeOperationStore),
+  "NATS operations": onNats((connection) => createOperationStore(connection, DEPS)),
 } as const;
 
 for (const [name, setup] of Object.entries(STORES)) {

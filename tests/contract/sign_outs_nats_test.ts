@@ -7,24 +7,15 @@ import { createFakeSignOutStore } from "../fakes/sign_outs.ts";
 import { call } from "../support/calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { DEPS, type NatsWorld, openNatsWorld } from "../support/nats_world.ts";
+import { inMemory, onNats } from "../support/store_worlds.ts";
 
 const isConflict = (error: unknown) => error instanceof QueueError && error.code === "conflict";
 const hashOf = (text: string) => createHash("sha256").update(text).digest("base64url");
 const later = () => Date.now() + 3_600_000;
 
 const STORES = {
-  "fake sign-outs": () =>
-    Promise.resolve({
-      store: createFakeSignOutStore(),
-      [Symbol.asyncDispose]: () => Promise.resolve(),
-    }),
-  "NATS sign-outs": async () => {
-    const world = await openNatsWorld();
-    return {
-      store: createSignOutStore(world.connection, DEPS),
-      [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
-    };
-  },
+  "fake sign-outs": inMemory(createFakeSignOutStore),
+  "NATS sign-outs": onNats((connection) => createSignOutStore(connection, DEPS)),
 } as const;
 
 for (const [name, setup] of Object.entries(STORES)) {

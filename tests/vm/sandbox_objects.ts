@@ -24,7 +24,7 @@ export interface SandboxObjects {
 const KIND = "sandbox.opensandbox.io/v1alpha1/opensandbox/batchsandboxes";
 
 /** On the stand-in of an API server, whose port is the one after the server's. */
-export function openSandboxObjects({ opensandbox }: Peers): SandboxObjects {
+export function openSandboxObjects({ opensandbox }: Pick<Peers, "opensandbox">): SandboxObjects {
   const url = new URL(opensandbox.url);
   url.port = String(Number(url.port) + 1);
   const asked = async (path: string, init: RequestInit = {}) => {
@@ -38,7 +38,7 @@ export function openSandboxObjects({ opensandbox }: Peers): SandboxObjects {
     async list() {
       const { text } = await asked("dump");
       const dump: unknown = JSON.parse(text);
-      return listAt(dump, "objects", KIND).map(readObject);
+      return listAt(dump, "objects", KIND).map(sandboxObject);
     },
     async ended(name, how) {
       // 404: deleted meanwhile, which is what it was told for.
@@ -47,7 +47,8 @@ export function openSandboxObjects({ opensandbox }: Peers): SandboxObjects {
   };
 }
 
-function readObject(object: unknown): SandboxObject {
+/** Reads a `BatchSandbox` of an API server. Throws nothing: what is missing is empty. */
+export function sandboxObject(object: unknown): SandboxObject {
   const program = at(object, "spec", "taskTemplate", "spec", "process");
   const pairs = listAt(program, "env").filter(isObject);
   const labels = Object.entries(objectOrEmpty(at(object, "metadata", "labels")));
