@@ -1,5 +1,5 @@
 import { createFakeBackend } from "../fakes/backend.ts";
-import { backendContract } from "./backend_suite.ts";
+import { backendContract } from "./backend_contract.ts";
 
 backendContract("fake backend", () => {
   const backend = createFakeBackend();

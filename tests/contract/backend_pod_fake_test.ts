@@ -5,7 +5,7 @@ import { objectOrEmpty } from "../../lib/json_object.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { createFakeCluster } from "../fakes/cluster.ts";
 import { containerEnvironment, spiffeIdOf } from "../support/executor_pod.ts";
-import { backendContract } from "./backend_suite.ts";
+import { backendContract } from "./backend_contract.ts";
 import { POD_IDENTITY, POD_SETTINGS } from "../support/pod_settings.ts";
 
 backendContract("pod backend on the cluster in memory", () => {

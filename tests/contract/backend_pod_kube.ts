@@ -19,7 +19,8 @@ import { containerEnvironment, spiffeIdOf } from "../support/executor_pod.ts";
 import { tellFigures } from "../support/figures.ts";
 import { EXECUTORS, type PodCluster, startPodCluster } from "../support/pod_cluster.ts";
 import { POD_IDENTITY, POD_SETTINGS } from "../support/pod_settings.ts";
-import { backendContract, specOf } from "./backend_suite.ts";
+import { backendContract } from "./backend_contract.ts";
+import { specOf } from "./backend_suite.ts";
 
 let world: PodCluster | undefined;
 Deno.test.beforeAll(async () => {

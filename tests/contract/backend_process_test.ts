@@ -6,7 +6,8 @@ import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { createFakeProcessIdentity } from "../fakes/process_identity.ts";
 import { eventually } from "../support/eventually.ts";
-import { backendContract, type BackendWorld } from "./backend_suite.ts";
+import { backendContract } from "./backend_contract.ts";
+import type { BackendWorld } from "./backend_suite.ts";
 
 /** Stands in for the gate: notes its environment, then waits to be told how to end. */
 const PROGRAM = `

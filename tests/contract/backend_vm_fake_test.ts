@@ -7,7 +7,7 @@ import {
   VM_PREFIX,
   vmBackend,
 } from "../support/vm_backend_setup.ts";
-import { backendContract } from "./backend_suite.ts";
+import { backendContract } from "./backend_contract.ts";
 
 backendContract("VM backend on a Lifecycle API in memory", () => {
   const server = startFakeOpenSandbox();

@@ -23,7 +23,8 @@ import {
   vmBackend,
 } from "../support/vm_backend_setup.ts";
 import { openSandboxObjects, sandboxObject, type SandboxObjects } from "../vm/sandbox_objects.ts";
-import { backendContract, specOf } from "./backend_suite.ts";
+import { backendContract } from "./backend_contract.ts";
+import { specOf } from "./backend_suite.ts";
 
 const ON_KUBE = Deno.env.get("VM_ON") === "kube";
 const NAMESPACE = "opensandbox";
