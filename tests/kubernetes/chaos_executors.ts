@@ -1,12 +1,12 @@
 import { executorName, type Instance, parseAssignmentId } from "../../controller/model/ids.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
-import type { Random } from "../chaos/random.ts";
 import { some } from "../chaos/faults.ts";
+import type { Random } from "../chaos/random.ts";
 import type { PodParts } from "../chaos/world.ts";
 import { eventually } from "../support/eventually.ts";
 import type { KubeObject } from "../support/kube_client.ts";
 import { at } from "../support/kube_manifests.ts";
-import type { NodePod } from "./kubelet.ts";
+import type { NodePod } from "./node_pod.ts";
 import { type Stage, userOf } from "./stage.ts";
 
 /** Executors of one instance, as node and API server know them. */

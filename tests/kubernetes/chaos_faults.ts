@@ -12,7 +12,7 @@ import type { Dose } from "../chaos/schedule.ts";
 import { KubeError } from "../support/kube_client.ts";
 import type { ChaosGround } from "./chaos_world.ts";
 import type { ApiRequest, Treatment } from "./fault_proxy.ts";
-import type { NodePod } from "./kubelet.ts";
+import type { NodePod } from "./node_pod.ts";
 import { userOf } from "./stage.ts";
 
 /** One way to interfere with a cluster. `run` resolves when it is whole again. */

@@ -1,13 +1,20 @@
 import { createBackgroundTasks } from "../support/background_tasks.ts";
-import { type Container, startContainer } from "../support/container.ts";
+import { startContainer } from "../support/container.ts";
 import type { Image } from "../support/container_image.ts";
 import type { KubeAccess } from "../support/kube_access.ts";
 import type { KubeClient, KubeObject } from "../support/kube_client.ts";
-import { at, listAt } from "../support/kube_manifests.ts";
+import { at } from "../support/kube_manifests.ts";
+import {
+  type ContainerEnd,
+  containerOptions,
+  podFolder,
+  terminated,
+  waitingContainers,
+} from "./kubelet_containers.ts";
 import { type Entry, type Running, statusOf } from "./kubelet_status.ts";
-import { disruption, ifConflict, ifGone, iso, lastWords } from "./kubelet_words.ts";
-import { environmentOf } from "./pod_environment.ts";
-import { makeVolumes, mountsOf } from "./pod_volumes.ts";
+import { disruption, ifConflict, ifGone, iso } from "./kubelet_words.ts";
+import { containerOf, type NodePod, nodePod } from "./node_pod.ts";
+import { makeVolumes } from "./pod_volumes.ts";
 
 /** What a test makes of a Pod in place of starting it. */
 export type Hold =
@@ -33,26 +40,6 @@ export interface KubeletOptions {
   /** Address number `n` of this run, on loopback. */
   podIp(n: number): string;
   readonly say: (line: string) => void;
-}
-
-/** A Pod of this node, as the kubelet has it. */
-export interface NodePod {
-  readonly uid: string;
-  /** Of its first container. */
-  readonly containerId: string;
-  readonly name: string;
-  readonly namespace: string;
-  readonly ip: string;
-  /** When its containers were started, ms since the epoch; null before that. */
-  readonly startedAt: number | null;
-  /** What the container has printed. */
-  log(container?: string): Promise<string>;
-  /** Live processes of the container. */
-  processes(container?: string): Promise<number[]>;
-  /** The container's first process. */
-  pid(container?: string): number;
-  /** When the container ended before it was started again, ms since the epoch; null when it never did. */
-  endedAt(container?: string): number | null;
 }
 
 /**
@@ -125,45 +112,9 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   };
 
   const startOne = async (entry: Entry, one: Running, volumes: ReadonlyMap<string, string>) => {
-    const { object } = entry;
-    const image = options.images.get(String(at(one.spec, "image")));
-    if (image === undefined) throw new Error(`no image "${at(one.spec, "image")}"`);
-    const user = Number(
-      at(one.spec, "securityContext", "runAsUser") ??
-        at(object, "spec", "securityContext", "runAsUser") ?? image.config.user.split(":")[0],
+    const container = await startContainer(
+      await containerOptions({ entry, one, volumes }, options),
     );
-    const group = Number(
-      at(one.spec, "securityContext", "runAsGroup") ??
-        at(object, "spec", "securityContext", "runAsGroup") ?? image.config.user.split(":")[1],
-    );
-    const environment = await environmentOf(object, one.spec, {
-      access,
-      client,
-      image,
-      podIp: entry.ip,
-    });
-    const command = listAt(one.spec, "command").map(String);
-    const args = listAt(one.spec, "args").map(String);
-    const container = await startContainer({
-      inpod: options.inpod,
-      podUid: entry.uid,
-      containerId: one.containerId,
-      image: image.layer,
-      command: [...command.length > 0 ? command : image.config.entrypoint, ...args],
-      environment,
-      workingDirectory: String(at(one.spec, "workingDir") ?? image.config.workingDirectory),
-      userId: user,
-      groupId: group,
-      mounts: [
-        ...image.parts.map((part) => ({ ...part, readOnly: true })),
-        ...mountsOf(one.spec, volumes),
-      ],
-      readOnlyRoot: at(one.spec, "securityContext", "readOnlyRootFilesystem") === true,
-      noNewPrivileges: at(one.spec, "securityContext", "allowPrivilegeEscalation") === false,
-      noCapabilities: listAt(one.spec, "securityContext", "capabilities", "drop").includes("ALL"),
-      folder: `${options.folder}/${entry.name}-${entry.uid}/${one.name}-${one.restarts}`,
-      logFile: `${options.folder}/${entry.name}-${entry.uid}/${one.name}.log`,
-    });
     const startedAt = iso(Date.now());
     one.container = container;
     one.reason = null;
@@ -173,7 +124,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       one.endedAt = Date.now();
       queue(entry, async () => {
         await ended(entry, one, { exitCode, startedAt });
-        const again = at(object, "spec", "restartPolicy") !== "Never";
+        const again = at(entry.object, "spec", "restartPolicy") !== "Never";
         if (!again || entry.ending || entry.fate !== null || stop.signal.aborted) return;
         // As a kubelet backs off, only sooner.
         await new Promise((resolve) => setTimeout(resolve, Math.min(200 << one.restarts, 10_000)));
@@ -185,23 +136,8 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     }));
   };
 
-  const ended = async (
-    entry: Entry,
-    one: Running,
-    { exitCode, startedAt }: { readonly exitCode: number; readonly startedAt: string },
-  ) => {
-    const wordy = exitCode !== 0 &&
-      at(one.spec, "terminationMessagePolicy") === "FallbackToLogsOnError";
-    const message = wordy && one.container !== null ? await lastWords(one.container.logFile) : "";
-    one.state = {
-      terminated: {
-        exitCode,
-        reason: one.reason ?? (exitCode === 0 ? "Completed" : "Error"),
-        ...message === "" ? {} : { message },
-        startedAt,
-        finishedAt: iso(Date.now()),
-      },
-    };
+  const ended = async (entry: Entry, one: Running, how: ContainerEnd) => {
+    one.state = await terminated(one, how);
     await one.container?.kill();
     const all = entry.containers.every((each) => "terminated" in each.state);
     if (all && at(entry.object, "spec", "restartPolicy") === "Never") {
@@ -214,19 +150,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
   const start = async (entry: Entry) => {
     if (entry.ending) return;
     const { object } = entry;
-    entry.containers = listAt(object, "spec", "containers").map((spec, index) => ({
-      spec,
-      name: String(at(spec, "name")),
-      // The attestor's rule for a container's id: 64 hexadecimal digits.
-      containerId: entry.uid.replaceAll("-", "").repeat(2).slice(0, 62) +
-        (index === 0 ? entry.uid.slice(-2) : index.toString(16).padStart(2, "0")),
-      container: null,
-      restarts: 0,
-      state: { waiting: { reason: "ContainerCreating" } },
-      lastState: {},
-      endedAt: null,
-      reason: null,
-    }));
+    entry.containers = waitingContainers(entry);
     const unknown = entry.containers.find((one) =>
       !options.images.has(String(at(one.spec, "image")))
     );
@@ -240,11 +164,7 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
       }
       return await report(entry);
     }
-    const volumes = await makeVolumes(
-      object,
-      `${options.folder}/${entry.name}-${entry.uid}`,
-      options,
-    );
+    const volumes = await makeVolumes(object, podFolder(options, entry), options);
     entry.startedAt = Date.now();
     entry.phase = "Running";
     for (const one of entry.containers) await startOne(entry, one, volumes);
@@ -339,27 +259,6 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
     if (found === undefined) throw new Error(`No Pod "${name}" on the node`);
     return found;
   };
-  const containerOf = (entry: Entry, name: string): Container => {
-    const found = entry.containers.find((one) => one.name === name)?.container;
-    if (found === null || found === undefined) {
-      throw new Error(`The container "${name}" of "${entry.name}" does not run`);
-    }
-    return found;
-  };
-  const view = (entry: Entry): NodePod => ({
-    uid: entry.uid,
-    containerId: entry.containers[0]?.containerId ?? "",
-    name: entry.name,
-    namespace: entry.namespace,
-    ip: entry.ip,
-    startedAt: entry.startedAt,
-    log: async (name = "executor") => await Deno.readTextFile(containerOf(entry, name).logFile),
-    processes: async (name = "executor") => await containerOf(entry, name).processes(),
-    pid: (name = "executor") => containerOf(entry, name).pid,
-    endedAt: (name = "executor") =>
-      entry.containers.find((one) => one.name === name)?.endedAt ?? null,
-  });
-
   const kubelet: Kubelet = {
     hold: (pod) => rule(pod),
     holdBy(next) {
@@ -371,13 +270,13 @@ export async function startKubelet(options: KubeletOptions): Promise<Kubelet> {
         } else if (!entry.begun) queue(entry, () => bind(entry));
       }
     },
-    pods: () => [...entries.values()].map(view),
+    pods: () => [...entries.values()].map(nodePod),
     pod(name) {
       const found = [...entries.values()].find((one) => one.name === name);
-      return found === undefined ? undefined : view(found);
+      return found === undefined ? undefined : nodePod(found);
     },
-    logOf: ({ name, uid }, container) =>
-      Deno.readTextFile(`${options.folder}/${name}-${uid}/${container}.log`).catch(() => ""),
+    logOf: (pod, container) =>
+      Deno.readTextFile(`${podFolder(options, pod)}/${container}.log`).catch(() => ""),
     async killForMemory(name, container = "executor") {
       const entry = find(name);
       for (const one of entry.containers) if (one.name === container) one.reason = "OOMKilled";

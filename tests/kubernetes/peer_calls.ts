@@ -5,7 +5,7 @@ import { at, listAt } from "../support/kube_manifests.ts";
 import { createMtlsFetch, type MtlsOptions } from "../support/mtls_fetch.ts";
 import { run } from "../support/process.ts";
 import type { Cluster } from "./cluster.ts";
-import type { NodePod } from "./kubelet.ts";
+import type { NodePod } from "./node_pod.ts";
 
 const USER = 2000;
 

@@ -6,7 +6,7 @@ import { eventually } from "../support/eventually.ts";
 import type { KubeObject } from "../support/kube_client.ts";
 import { at, MANIFESTS } from "../support/kube_manifests.ts";
 import { LISTEN, NAMESPACE } from "./cluster.ts";
-import type { NodePod } from "./kubelet.ts";
+import type { NodePod } from "./node_pod.ts";
 import { askForTask, fetchSvid, launchOf, pemOf, signedBySpire, svidOf } from "./peer_calls.ts";
 import { type Session, startSession } from "./session.ts";
 import type { Stage } from "./stage.ts";
