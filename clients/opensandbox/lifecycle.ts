@@ -6,8 +6,8 @@ import {
   type Sandboxes,
 } from "../../backends/vm/sandboxes.ts";
 import { createHealthKeeper, type SourceHealth } from "../../lib/source_health.ts";
-import type { Answer } from "./answer.ts";
-import { malformed } from "./answer.ts";
+import { type Answer, malformed } from "./answer.ts";
+import { PAGE_SIZE, walkPages } from "./page_walk.ts";
 import { type Page, pageOf, type Reading, sandboxOf } from "./sandbox.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
 
@@ -26,12 +26,6 @@ export interface LifecycleOptions extends Omit<TransportOptions, "onOutcome"> {
   readonly listTimeoutMs?: number;
 }
 
-/** The server takes 1 to 200. */
-const PAGE_SIZE = 100;
-/** More would be ten times of what a server is made for. */
-const MAX_PAGES = 200;
-/** Of one list, when sandboxes come and go meanwhile. */
-const MAX_WALKS = 4;
 /** The server waits 30 s for a free sandbox and 60 s for its start, unless it is set otherwise. */
 const CREATE_TIMEOUT_MS = 120_000;
 const TIMEOUT_MS = 15_000;
@@ -58,43 +52,6 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
       read: pageIn,
     }, signal);
 
-  /** Once through all pages. */
-  const walk = async (
-    found: Map<string, Sandbox>,
-    filter: string,
-    signal: AbortSignal,
-  ): Promise<Walk> => {
-    const seen = new Set<string>();
-    let [least, most] = [Infinity, 0];
-    for (let number = 1; number <= MAX_PAGES; number++) {
-      const { sandboxes, total, hasNext } = await page(number, filter, signal);
-      const before = seen.size;
-      for (const sandbox of sandboxes) {
-        seen.add(sandbox.id);
-        found.set(sandbox.id, sandbox);
-      }
-      [least, most] = [Math.min(least, total), Math.max(most, total)];
-      if (!hasNext) return { isCalm: least === most && seen.size >= most, ended: true, total };
-      // The borders of the pages have moved by a whole page, or there is no end to them.
-      if (seen.size === before) return { isCalm: false, ended: false, total };
-    }
-    throw malformed(`more than ${MAX_PAGES} pages of sandboxes`);
-  };
-
-  /** Pages are offsets: one that goes while we walk hides another. What any walk has met is told. */
-  const walkAll = async (filter: string, signal: AbortSignal): Promise<Map<string, Sandbox>> => {
-    const found = new Map<string, Sandbox>();
-    let last = await walk(found, filter, signal);
-    for (let walks = 1; walks < MAX_WALKS && !last.isCalm; walks++) {
-      last = await walk(found, filter, signal);
-    }
-    // None of those that are missing may be taken for gone.
-    if (!last.ended || found.size < last.total) {
-      throw malformed(`${found.size} sandboxes on its pages, ${last.total} by its own count`);
-    }
-    return found;
-  };
-
   const inTime = async <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>) => {
     using deadline = clock.timeout(listTimeoutMs);
     try {
@@ -113,9 +70,12 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
   return {
     async list(metadata, { signal }) {
       const filter = filterOf(metadata);
-      const found = await inTime(signal, (within) => walkAll(filter, within));
+      const found = await inTime(
+        signal,
+        (within) => walkPages((number) => page(number, filter, within)),
+      );
       const asked = Object.entries(metadata);
-      return [...found.values()]
+      return found
         // A filter may be lost on the way, and anybody's sandboxes come back.
         .filter((sandbox) => asked.every(([key, value]) => sandbox.metadata[key] === value))
         .sort(byAge);
@@ -171,16 +131,6 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
     status: () => keeper.status(),
     [Symbol.dispose]: () => transport[Symbol.dispose](),
   };
-}
-
-/** How one walk through the pages has ended. */
-interface Walk {
-  /** Nothing has moved meanwhile: it has met all. */
-  readonly isCalm: boolean;
-  /** It has come to the last page. */
-  readonly ended: boolean;
-  /** How many there are, as the last page says. */
-  readonly total: number;
 }
 
 /** One query value that holds a query string; unescaped, its `&` would silently end the filter. */
