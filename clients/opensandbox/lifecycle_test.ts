@@ -1,19 +1,9 @@
 import assert from "node:assert/strict";
 import { SandboxError } from "../../backends/vm/sandboxes.ts";
-import { Secret } from "../../lib/secret.ts";
-import {
-  FAKE_KEY,
-  type FakeOpenSandbox,
-  type Fault,
-  startFakeOpenSandbox,
-} from "../../tests/fakes/opensandbox.ts";
+import { startFakeOpenSandbox } from "../../tests/fakes/opensandbox.ts";
 import { call } from "../../tests/support/calls.ts";
-import { NEW_SANDBOX, openLifecycle } from "../../tests/support/lifecycle_setup.ts";
+import { NEW_SANDBOX, openLifecycle, spoil } from "../../tests/support/lifecycle_setup.ts";
 import { rejection } from "../../tests/support/rejections.ts";
-
-function spoil(server: FakeOpenSandbox, fault: Omit<Fault, "when"> & Partial<Fault>): void {
-  server.faults.push({ when: "before", ...fault });
-}
 
 Deno.test("create() asks for a sandbox of the pool, and get() reads it back", async () => {
   await using server = startFakeOpenSandbox();
@@ -47,47 +37,10 @@ Deno.test("patch() sets metadata and leaves the rest, delete() removes; both tel
   assert.equal(await api.patch(id, {}, call), false);
 });
 
-Deno.test("list() escapes its filter whole and reads every page, the oldest first", async () => {
-  await using server = startFakeOpenSandbox();
-  using api = openLifecycle(server);
-  const metadata = { "ci.example.org/backend": "vm", "ci.example.org/instance": "0a" };
-  const planted = Array.from({ length: 250 }, () => server.plant({ metadata }).id);
-  server.plant({ metadata: { "ci.example.org/backend": "vm", "ci.example.org/instance": "0b" } });
-  const all = await api.list(metadata, call);
-  assert.deepEqual(all.map(({ id }) => id), planted);
-  const pages = server.requests.map(({ path }) => new URLSearchParams(path.split("?")[1]));
-  assert.deepEqual(pages.map((query) => query.get("page")), ["1", "2", "3"]);
-  assert.deepEqual(pages.map((query) => query.get("pageSize")), ["100", "100", "100"]);
-});
-
-Deno.test("list() misses none when others go while it walks through the pages", async () => {
-  await using server = startFakeOpenSandbox();
-  using api = openLifecycle(server);
-  const planted = Array.from({ length: 250 }, () => server.plant({ metadata: { a: "b" } }).id);
-  const [gone, kept] = [planted.slice(200), planted.slice(0, 200)];
-  server.onPage = () => {
-    // All of page 1, after it was read: page 2 then begins fifty later than it should.
-    for (const id of gone) server.sandboxes.delete(id);
-  };
-  const found = new Set((await api.list({ a: "b" }, call)).map(({ id }) => id));
-  assert.deepEqual(kept.filter((id) => !found.has(id)), []);
-});
-
-Deno.test("list() rejects when any page fails: a part is not all", async () => {
-  await using server = startFakeOpenSandbox();
-  using api = openLifecycle(server);
-  for (let i = 0; i < 150; i++) server.plant({ metadata: { a: "b" } });
-  server.onPage = () => {
-    server.onPage = null;
-    const body = JSON.stringify({ code: "SANDBOX_LIST_UNAVAILABLE", message: "no API server" });
-    spoil(server, { method: "GET", answer: { kind: "status", status: 503, body } });
-  };
-  const error = await rejection(SandboxError, api.list({ a: "b" }, call));
-  assert.match(error.message, /503: SANDBOX_LIST_UNAVAILABLE: no API server/);
-});
-
 const coded = (code: string) => JSON.stringify({ code, message: "in words" });
+
 const detail = '{"detail":[{"type":"x","loc":["body","env"],"msg":"Input bad","input":"SECRET"}]}';
+
 for (
   const [status, body, code] of [
     [429, coded("KUBERNETES::POOL_CAPACITY_EXHAUSTED"), "pool_full"],
@@ -177,25 +130,6 @@ Deno.test("a call ends at its time-out, and with the reason of the caller's sign
   const waiting = api.list({}, { signal: controller.signal });
   controller.abort(reason);
   await assert.rejects(waiting, reason);
-});
-
-Deno.test("the key goes to the Lifecycle API alone, and into no error", async () => {
-  await using elsewhere = startFakeOpenSandbox();
-  await using server = startFakeOpenSandbox();
-  using api = openLifecycle(server);
-  await api.create(NEW_SANDBOX, call);
-  assert.deepEqual(server.requests.map(({ key }) => key), [FAKE_KEY]);
-  const headers = { location: `${elsewhere.url}/v1/sandboxes` };
-  spoil(server, { method: "GET", answer: { kind: "status", status: 307, body: "", headers } });
-  const moved = await rejection(SandboxError, api.list({}, call));
-  assert.match(moved.message, /307.*OPENSANDBOX_API/);
-  assert.deepEqual(elsewhere.requests, []);
-  const body = JSON.stringify({ code: "X", message: `you sent ${FAKE_KEY}` });
-  spoil(server, { method: "GET", answer: { kind: "status", status: 400, body } });
-  const quoted = await rejection(SandboxError, api.list({}, call));
-  assert.doesNotMatch(Deno.inspect(quoted), new RegExp(FAKE_KEY));
-  assert.match(quoted.message, /you sent \[secret\]/);
-  assert.throws(() => openLifecycle(server, { apiKey: new Secret("") }), /OPENSANDBOX_API_KEY/);
 });
 
 Deno.test("nothing but a GET leaves while the process may not act", async () => {
