@@ -30,7 +30,10 @@ export async function readJsonBody(
   if (request.headers["content-encoding"] !== undefined) {
     throw new ProblemError(415, "the body must not be compressed");
   }
-  const body = await readAtMost(request, MAX_BODY);
+  const body = await readAtMost(request, MAX_BODY).catch(() => {
+    // Its sender has gone, or was killed: no trouble of ours.
+    throw new ProblemError(400, "the body broke off");
+  });
   if (body === undefined) throw new ProblemError(413, `the body is over ${MAX_BODY} bytes`);
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(body) || "{}");

@@ -4,7 +4,12 @@ import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Result } from "../proto/gen/runner/v1/messages_pb.ts";
 import { Code, ConnectError } from "../clients/connect/error.ts";
-import { JOB_ID, sampleInfo, setupFacade } from "../tests/support/facade_setup.ts";
+import {
+  createRecordedLogger,
+  JOB_ID,
+  sampleInfo,
+  setupFacade,
+} from "../tests/support/facade_setup.ts";
 import { issueSvid } from "../tests/support/svids.ts";
 import { codeOf, rows, state } from "../tests/support/facade_calls.ts";
 import { eventually } from "../tests/support/eventually.ts";
@@ -101,6 +106,36 @@ Deno.test("createFacade() survives clients that vanish in the middle of anything
     plain.destroy();
   }
   assert.equal(await codeOf(client.declare({})), "ok");
+});
+
+Deno.test("a gate that is killed in the middle of a call is no trouble of the controller", async () => {
+  const logger = createRecordedLogger();
+  const calls: string[] = [];
+  await using given = await setupFacade({
+    deps: { logger, onCall: (_, { method, code }) => void calls.push(`${method} ${code}`) },
+  });
+  const { svid, info } = await given.executor();
+  const socket = connectTls({
+    port: given.facade.port,
+    host: "127.0.0.1",
+    ca: svid.bundlePem,
+    cert: svid.certificatePem,
+    key: svid.privateKeyPem,
+    checkServerIdentity: () => undefined,
+    ALPNProtocols: ["http/1.1"],
+  });
+  socket.on("error", () => {});
+  await once(socket, "secureConnect");
+  const headers = [...new Headers(given.headersOf(info))].map(([name, value]) =>
+    `${name}: ${value}\r\n`
+  );
+  const head = `POST /executor/v1/exit HTTP/1.1\r\nhost: x\r\n${headers.join("")}`;
+  socket.write(`${head}content-length: 100\r\n\r\n{"code":`);
+  await eventually(() => given.facade.status().connections > 0, { what: "the connection" });
+  socket.destroy();
+  await eventually(() => calls.length > 0, { what: "the end of the call" });
+  assert.deepEqual(calls, ["exit 400"]);
+  assert.deepEqual(logger.records.filter((record) => record.startsWith("error")), []);
 });
 
 Deno.test("the facade closes at once while a FetchTask is being held", async () => {
