@@ -94,13 +94,23 @@ const PLAIN = "none" as Compression;
 /** `ExportResultCode.SUCCESS` of `@opentelemetry/core`. */
 const SUCCESS = 0;
 
+/** By the platform's codes. */
+const WAYS_OUT: readonly (readonly [RegExp, string])[] = [
+  [/CERT|VERIFY/, "OTEL_EXPORTER_OTLP_CERTIFICATE must name the authorities of the receiver"],
+  [/^HPE_/, "what answers there is no HTTP server, or speaks https"],
+];
+
 /** The library's error with the status that it knows; the answer's body, which it holds, is left out. */
 function plain(error: Error | undefined): Error {
   if (error === undefined) return new Error("not delivered");
-  const status = "code" in error && typeof error.code === "number" ? error.code : null;
-  if (status !== null) {
-    return new Error(`the receiver answered ${status} ${oneLine(error.message, 100)}`.trim());
+  const code = "code" in error ? error.code : null;
+  if (typeof code === "number") {
+    return new Error(`the receiver answered ${code} ${oneLine(error.message, 100)}`.trim());
   }
+  const wayOut = typeof code === "string"
+    ? WAYS_OUT.find(([codes]) => codes.test(code))
+    : undefined;
+  if (wayOut !== undefined) return new Error(`${oneLine(error.message)}: ${wayOut[1]}`);
   return /retryable status/.test(error.message)
     ? new Error("the receiver has no room now: it answered 429, 502, 503 or 504")
     : error;

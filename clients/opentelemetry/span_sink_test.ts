@@ -166,6 +166,25 @@ Deno.test("a receiver whose answer never ends is cut off, and its spans are coun
   await server.finished;
 });
 
+Deno.test("record() names the way out where what listens there is no HTTP server", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serve = async () => {
+    using connection = await listener.accept();
+    await connection.write(new TextEncoder().encode("SSH-2.0-server\r\n"));
+    await connection.read(new Uint8Array(1));
+  };
+  const served = serve();
+  const { logger, said } = listen();
+  {
+    await using sink = open(`http://127.0.0.1:${listener.addr.port}`, { logger });
+    sink.record(SPAN);
+    await eventually(() => said.length > 0, { what: "the warning" });
+  }
+  assert.match(String(said[0]?.["error"]), /: what answers there is no HTTP server/);
+  await served;
+  listener.close();
+});
+
 Deno.test("record() sends half a character as none, and what JSON holds of it is whole", async () => {
   await using receiver = receiveTraces();
   await using sink = open(receiver.url);

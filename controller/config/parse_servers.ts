@@ -88,6 +88,8 @@ export function natsOf(
   };
 }
 
+const ANYTHING = { allowed: "a readable file", good: () => true };
+
 /** A variable that names a file which must be there at start; the file is read later. */
 export function readableFile(
   reader: Reader,
@@ -99,13 +101,13 @@ export function readableFile(
     | "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"
     | "POD_TEMPLATE_FILE",
   readFile: (path: string) => string,
+  content: { readonly allowed: string; readonly good: (text: string) => boolean } = ANYTHING,
 ): string | null {
   return reader.optional(name, {
-    allowed: "a readable file",
+    allowed: content.allowed,
     parse(path) {
       try {
-        readFile(path);
-        return path;
+        return content.good(readFile(path)) ? path : undefined;
       } catch {
         return undefined;
       }

@@ -1,9 +1,19 @@
+import { X509Certificate } from "node:crypto";
 import type { Config } from "./config.ts";
 import { readableFile } from "./parse_servers.ts";
 import type { Reader } from "./reader.ts";
 import { attributeList, baseUrl, headerList, matching } from "./values.ts";
 
 const url = baseUrl(["http", "https"]);
+/** What is none the platform leaves out without a word, and then trusts nobody. */
+const CERTIFICATES = {
+  allowed: "a readable file with certificates in PEM",
+  good(text: string) {
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+    // Throws at what is none.
+    return blocks.map((block) => new X509Certificate(block)).length > 0;
+  },
+};
 const HEADERS = {
   allowed: "name=value, joined by commas; values may be percent-encoded",
   parse: (text: string) => headerList(text) === undefined ? undefined : text,
@@ -28,8 +38,13 @@ export function tracesOf(reader: Reader, readFile: (path: string) => string): Co
   });
   const headers = reader.secret("OTEL_EXPORTER_OTLP_HEADERS", HEADERS);
   const ownHeaders = reader.secret("OTEL_EXPORTER_OTLP_TRACES_HEADERS", HEADERS);
-  const ca = readableFile(reader, "OTEL_EXPORTER_OTLP_CERTIFICATE", readFile);
-  const ownCa = readableFile(reader, "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", readFile);
+  const ca = readableFile(reader, "OTEL_EXPORTER_OTLP_CERTIFICATE", readFile, CERTIFICATES);
+  const ownCa = readableFile(
+    reader,
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    readFile,
+    CERTIFICATES,
+  );
   const attributes = reader.optional("OTEL_RESOURCE_ATTRIBUTES", {
     allowed: "name=value, joined by commas, up to 64; values may be percent-encoded",
     parse: attributeList,

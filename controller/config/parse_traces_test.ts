@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { makeCertificatePem } from "../../tests/support/certificate_pem.ts";
 import { type Env, machine, ok } from "../../tests/support/config_env.ts";
 import { type ConfigRow, testConfigRows } from "../../tests/support/config_rows.ts";
 import { parseConfig } from "./parse.ts";
@@ -17,7 +18,7 @@ const TABLE: readonly ConfigRow[] = [
   },
   {
     name: "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    refused: ["/absent"],
+    refused: ["/absent", "/text", "/damaged"],
     env: SENT,
     accepted: [["/file", (c) => c.traces?.caFile, "/file"]],
   },
@@ -39,7 +40,7 @@ const TABLE: readonly ConfigRow[] = [
   },
   {
     name: "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
-    refused: ["/absent"],
+    refused: ["/absent", "/text", "/damaged"],
     env: {
       ...SENT,
       OTEL_EXPORTER_OTLP_CERTIFICATE: "/other",
@@ -90,7 +91,14 @@ const TABLE: readonly ConfigRow[] = [
   },
 ];
 
-testConfigRows(TABLE, { "/file": "content", "/other": "content" });
+const certificatePem = await makeCertificatePem();
+const damaged = certificatePem.replace(/\n[A-Za-z0-9+/]{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
+testConfigRows(TABLE, {
+  "/file": `# ours\n${certificatePem}${certificatePem}`,
+  "/other": certificatePem,
+  "/text": "content",
+  "/damaged": certificatePem + damaged,
+});
 
 Deno.test("parseConfig() makes traces where only their own endpoint is set, and none without one", () => {
   const url = "http://tempo:4318/v1/traces";
