@@ -37,12 +37,18 @@ export async function refuseWide(path: string, wanted: "600" | "700"): Promise<v
   const { mode, uid } = await Deno.stat(path);
   const us = Deno.uid();
   if (us !== null && us !== 0 && uid !== null && uid !== us) {
-    throw new StateError(`Use "${path}": it belongs to user ${uid}, not to us (${us})`);
+    throw new StateError(
+      `Use "${path}": it belongs to user ${uid}, not to us (${us}); set STATE_DIR to another directory`,
+    );
   }
   if (mode === null || (mode & 0o077) === 0) return;
   const shown = (mode & 0o777).toString(8);
+  // Who has named "/" or "/tmp" must not close it to everybody else.
+  const elsewhere = wanted === "700"
+    ? " if nothing else uses it, or set STATE_DIR to another directory"
+    : "";
   throw new StateError(
-    `Use "${path}": mode ${shown} opens it to others, it must be ${wanted} (chmod ${wanted} "${path}")`,
+    `Use "${path}": mode ${shown} opens it to others, it must be ${wanted} (chmod ${wanted} "${path}"${elsewhere})`,
   );
 }
 
