@@ -4,12 +4,14 @@ import { NO_TEMPLATE, parsePodTemplate } from "../backends/pod/template.ts";
 import { createKubernetes } from "../clients/kubernetes/client.ts";
 import { createExecutorCluster } from "../clients/kubernetes/executor_cluster.ts";
 import { createLeaseStore } from "../clients/kubernetes/leases.ts";
+import { readText } from "../clients/kubernetes/material.ts";
 import { createPodLabel } from "../clients/kubernetes/pod_label.ts";
 import { createAddressProof } from "../controller/leadership/address_proof.ts";
 import type { Config, KubernetesAccess } from "../controller/config/config.ts";
 import { createLeaderLabel } from "../controller/leadership/leader_label.ts";
 import { createLeaseElector, type LeaseElector } from "../controller/leadership/lease_elector.ts";
 import { instanceOf } from "../controller/model/ids.ts";
+import { messageOf } from "../lib/error_text.ts";
 import type { ClusterParts, PartsContext } from "./parts.ts";
 
 /** Name of the Lease, which others may contend for, too; `deploy/kubernetes/rbac.yaml` names it as well. */
@@ -34,7 +36,8 @@ export async function openCluster(
     throw new Error("Change the cluster: this process does not lead yet");
   };
   const before = () => mayAct();
-  const kubernetes = stack.use(await createKubernetes(access, { ...deps, before }));
+  const from = settingOf(access);
+  const kubernetes = stack.use(await named(from, createKubernetes(access, { ...deps, before })));
   const pods = config.executors === "real" && config.backends.pod.enabled;
   const settings = pods ? await podSettings(config) : null;
   const executors = createExecutorCluster(kubernetes, {
@@ -43,7 +46,7 @@ export async function openCluster(
     listSpacingMs: LIST_SPACING_MS,
   });
   const elected = config.leaderElection === "kubernetes";
-  const ownNamespace = elected ? await namespaceOf(access) : null;
+  const ownNamespace = elected ? await named(from, namespaceOf(access)) : null;
   // No burst of other calls may hold up the renewal of the lease. It has no `before`: who contends, or
   // takes its label off, does not lead.
   const renewing = elected ? stack.use(await createKubernetes(access, deps)) : null;
@@ -119,9 +122,10 @@ async function podSettings({ pod, spiffe, metadataPrefix }: Config) {
     image: pod.image ?? "",
     serviceAccount: pod.serviceAccount,
     userId: pod.userId,
-    template: templateFile === null
-      ? NO_TEMPLATE
-      : parsePodTemplate(await Deno.readTextFile(templateFile), { metadataPrefix }),
+    template: templateFile === null ? NO_TEMPLATE : await named(
+      `POD_TEMPLATE_FILE="${templateFile}"`,
+      Deno.readTextFile(templateFile).then((text) => parsePodTemplate(text, { metadataPrefix })),
+    ),
     spiffeVolume: pod.spiffeVolume,
     endpointSocket: spiffe.endpointSocket ?? "",
   };
@@ -130,5 +134,21 @@ async function podSettings({ pod, spiffe, metadataPrefix }: Config) {
 /** Only a process in a Pod has one to label: its service account says in which namespace. */
 async function namespaceOf(access: KubernetesAccess): Promise<string | null> {
   if (access.kind !== "service_account") return null;
-  return (await Deno.readTextFile(`${access.directory}/namespace`)).trim();
+  return (await readText(`${access.directory}/namespace`)).trim();
+}
+
+/** Where the credentials are looked for, as it is set. */
+function settingOf(access: KubernetesAccess): string {
+  return access.kind === "kubeconfig"
+    ? `KUBECONFIG="${access.path}"`
+    : `KUBERNETES_SERVICE_ACCOUNT_DIR="${access.directory}"`;
+}
+
+/** What `work` gives; its failure names the setting that led there. */
+async function named<T>(setting: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw new Error(`${messageOf(cause)}: check ${setting}`, { cause });
+  }
 }

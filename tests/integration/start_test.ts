@@ -8,6 +8,7 @@ import {
   createControllerPlace,
   startController,
 } from "../support/controller_process.ts";
+import { makeCertificatePem } from "../support/certificate_pem.ts";
 import { PRODUCTION } from "../support/config_env.ts";
 import { eventually } from "../support/eventually.ts";
 import { startNats } from "../support/nats.ts";
@@ -158,7 +159,38 @@ Deno.test("main in production names credentials of the cluster that cannot be re
   });
   assert.equal(code, 1);
   assert.match(error, /"\/nonexistent\/(ca\.crt|token)" for the API server/);
+  assert.match(error, /: check KUBERNETES_SERVICE_ACCOUNT_DIR="\/nonexistent"/);
   await assert.rejects(Deno.stat(place.stateDir), Deno.errors.NotFound);
+});
+
+Deno.test("main in production names the file of a service account or a template that leads nowhere", async () => {
+  const directory = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${directory}/token`, "token");
+    await Deno.writeTextFile(`${directory}/ca.crt`, await makeCertificatePem());
+    const env = {
+      ...PRODUCTION,
+      ADMIN_LISTEN: "127.0.0.1:0",
+      HEALTH_LISTEN: "127.0.0.1:0",
+      KUBERNETES_SERVICE_ACCOUNT_DIR: directory,
+    };
+    const alone = await failedStart(env);
+    assert.equal(alone.code, 1);
+    assert.match(
+      alone.error,
+      /^Read ".*\/namespace" for the API server: NotFound: check KUBERNETES/,
+    );
+    const template = `${directory}/pod.yaml`;
+    await Deno.writeTextFile(template, "text");
+    const { code, error } = await failedStart({ ...env, POD_TEMPLATE_FILE: template });
+    assert.equal(code, 1);
+    assert.match(
+      error,
+      /^Read the Pod template: it is no object; .*: check POD_TEMPLATE_FILE=".*yaml"/,
+    );
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
 });
 
 Deno.test("main waits for a Gitea that is not there yet, says so, and goes on when it comes", async () => {
