@@ -2,7 +2,7 @@ import type { JournalEntry } from "../journal.ts";
 import type { AssignmentInfo } from "../model/assignment_info.ts";
 import type { StepSnapshot } from "../model/record.ts";
 import type { Reason, Result } from "../model/reason.ts";
-import { divide, type Moments } from "../views/moments.ts";
+import { divide, type Moment } from "../views/moments.ts";
 import { phasesOf } from "../views/phases.ts";
 import { type ExecutorReport, executorSpans, RUNNER_WORKS } from "./executor_spans.ts";
 import type { Attributes, ChildSpan, Span } from "./span.ts";
@@ -18,7 +18,7 @@ export interface AssignmentFacts {
   readonly reason: Pick<Reason, "code" | "detail"> | null;
   /** Oldest first; the last one is the end. */
   readonly journal: readonly JournalEntry[];
-  readonly moments: Moments;
+  readonly moments: ReadonlyMap<Moment, number>;
   /** As last reported to Gitea. */
   readonly steps: readonly StepSnapshot[];
   readonly executor: { readonly name: string; readonly node: string | null } | null;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { HAPPY } from "../../tests/support/engine_events.ts";
+import { journalOf } from "../../tests/support/journal.ts";
 import { infoOf } from "../../tests/support/ledger_world.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type AssignmentFacts, assignmentSpans } from "./assignment_spans.ts";
@@ -8,20 +9,6 @@ import { traceOf } from "./trace_context.ts";
 
 const info = infoOf(7);
 const trace = traceOf("uuid-1", info.id);
-
-function journalOf(events: readonly JournalEntry["event"][], from = 1_000): JournalEntry[] {
-  return events.map((event, i) => ({
-    at: from + i * 10,
-    event,
-    component: "worker",
-    backend: "pod",
-    assignment: info.id,
-    executor: null,
-    phase: null,
-    retryDelayMs: 0,
-    detail: null,
-  }));
-}
 
 function spans(over: Partial<AssignmentFacts> = {}): Span[] {
   return assignmentSpans(trace, {

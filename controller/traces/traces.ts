@@ -7,6 +7,8 @@ import type { Ledger } from "../ledger.ts";
 import type { AssignmentId } from "../model/ids.ts";
 import type { StepSnapshot } from "../model/record.ts";
 import type { ExecutorEvents } from "../offers.ts";
+import { seenWhole } from "../views/moments.ts";
+import { phasesOf } from "../views/phases.ts";
 import { assignmentSpans } from "./assignment_spans.ts";
 import { createReportCollector, type ReportCollector, type ToldCall } from "./executor_reports.ts";
 import type { SpanSink } from "./span.ts";
@@ -81,7 +83,9 @@ export function createTraces(deps: {
       result,
       reason,
       journal,
-      moments,
+      moments: entry.restored
+        ? seenWhole(moments, phasesOf(entry.journal, entry.createdAt))
+        : moments,
       steps: steps.length > 0 ? steps : record?.value.steps ?? [],
       executor,
       report: reports.report(),

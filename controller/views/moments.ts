@@ -20,6 +20,18 @@ const DIVIDES: Readonly<Record<Moment, { readonly phase: string; readonly before
 };
 
 /**
+ * The moments that were seen from their phase's beginning on, by a process that knows of these phases
+ * only: the first row that it sees of a job that ran before it is not the job's first.
+ */
+export function seenWhole(
+  moments: ReadonlyMap<Moment, number>,
+  phases: readonly Pick<PhaseSpan, "name">[],
+): ReadonlyMap<Moment, number> {
+  const known = new Set(phases.map(({ name }) => name));
+  return new Map([...moments].filter(([moment]) => known.has(DIVIDES[moment].phase)));
+}
+
+/**
  * The phases with those divided whose moments are known: what is before a moment has a name of its own,
  * what is after the last one keeps the phase's name. A moment outside of its phase divides nothing.
  */
