@@ -35,6 +35,8 @@ export interface IssueRequest {
 export interface Authority {
   /** The trust bundle: the CA's certificate. */
   readonly bundleDer: Uint8Array;
+  /** Before that nobody trusts it. */
+  readonly startsAt: number;
   readonly expiresAt: number;
   /** Key (PKCS#8) and certificate, both PEM, to be kept with mode 0600. */
   exportPem(): Promise<string>;
@@ -86,6 +88,7 @@ export async function restoreAuthority(pem: string, trustDomain: string): Promis
 function authorityOf(certificate: X509Certificate, privateKey: CryptoKey): Authority {
   return {
     bundleDer: new Uint8Array(certificate.rawData),
+    startsAt: certificate.notBefore.getTime(),
     expiresAt: certificate.notAfter.getTime(),
     async exportPem() {
       const key = new Uint8Array(await crypto.subtle.exportKey("pkcs8", privateKey));
