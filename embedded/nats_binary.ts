@@ -1,4 +1,5 @@
 import { delimiter, join } from "node:path";
+import { signalProcess } from "../backends/process/proc.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -179,9 +180,20 @@ async function run(
   throw new Error(`"${command}" ended with exit code ${output.code}: ${last.slice(0, 200)}`);
 }
 
-async function execute(command: string, options: Deno.CommandOptions): Promise<Deno.CommandOutput> {
+async function execute(
+  command: string,
+  { signal, ...options }: Deno.CommandOptions & { readonly signal: AbortSignal },
+): Promise<Deno.CommandOutput> {
   try {
-    return await new Deno.Command(command, options).output();
+    // A group of its own: what a script has started would keep its output open, and us waiting.
+    const child = new Deno.Command(command, { ...options, detached: true }).spawn();
+    const end = () => signalProcess(-child.pid, "SIGKILL");
+    signal.addEventListener("abort", end, { once: true });
+    try {
+      return await child.output();
+    } finally {
+      signal.removeEventListener("abort", end);
+    }
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new Error(`"${command}" is not installed`);
     throw error;

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
+import { eventually } from "../tests/support/eventually.ts";
 import { findNatsServer, NatsServerMissing } from "./nats_binary.ts";
 
 const PROGRAM = (version: string) => `#!/bin/sh\necho "nats-server: v${version}"\n`;
@@ -13,8 +16,9 @@ async function setup() {
   const put = async (name: string, text: string) => {
     await Deno.writeTextFile(`${bin}/${name}`, text, { mode: 0o755 });
   };
-  const find = (signal = new AbortController().signal) =>
-    findNatsServer({ cacheDir, env: { PATH: bin, ROOT: root }, logger: silentLogger, signal });
+  const env = { PATH: bin, ROOT: root };
+  const find = (signal = new AbortController().signal, clock: Clock = systemClock) =>
+    findNatsServer({ cacheDir, env, logger: silentLogger, signal, clock });
   return {
     bin,
     cacheDir,
@@ -108,4 +112,18 @@ Deno.test("findNatsServer() stops with the signal's reason while it fetches", as
   const reason = new Error("stopped by the test");
   controller.abort(reason);
   await assert.rejects(finding, reason);
+});
+
+Deno.test("findNatsServer() ends a script with all that it has started, whose output would never end", async () => {
+  await using world = await setup();
+  const clock = createFakeClock();
+  await world.put("nats-server", client("sleep 300"));
+  await world.put("python3", client("exit 1"));
+  let refused: unknown = null;
+  const finding = world.find(undefined, clock).catch((error) => void (refused = error));
+  await eventually(async () => await world.calls() !== "", { what: "the script" });
+  await clock.advance(10_000);
+  await eventually(() => refused !== null, { what: "the refusal", timeoutMs: 5_000 });
+  assert.match(String(refused), /nats-server" did not end within 10 s; pip: .*exit code 1/);
+  await finding;
 });
