@@ -17,16 +17,19 @@ import { tombstone } from "./tombstones.ts";
 export interface SandboxCreator {
   /**
    * Rejects with a {@link BackendError}, or the signal's reason: the request goes on then, because a
-   * sandbox would be made all the same, and {@link SandboxCreator.settled} waits for it.
+   * sandbox would be made all the same, and {@link SandboxCreator.underway} has it.
    */
   create(spec: ExecutorSpec, sandbox: NewSandbox, call: Call): Promise<Sandbox | Executor>;
-  /**
-   * Waits a moment for a create of that name that its caller has left: what it makes may be there
-   * before its answer. False when there is none.
-   */
-  settled(name: ExecutorName, call: Call): Promise<boolean>;
+  /** The create of that name that is under way, whoever still waits for it; undefined when there is none. */
+  underway(name: ExecutorName): SandboxInTheMaking | undefined;
   /** What is being made under that name has been deleted: the server looks for it in vain for a while. */
   undone(name: ExecutorName): void;
+}
+
+/** A create under way: what it makes may be there before its answer. */
+export interface SandboxInTheMaking {
+  /** Waits a moment for its end, whatever that is. Rejects with the signal's reason only. */
+  settled(call: Call): Promise<void>;
 }
 
 /** The whole of one request. */
@@ -162,13 +165,16 @@ export function createSandboxCreator(deps: SandboxCreatorDeps): SandboxCreator {
       void making.then(end, end);
       return await abortable(making, call.signal);
     },
-    async settled(name, { signal }) {
+    underway(name) {
       const waiting = underway.get(name);
-      if (waiting === undefined || waiting.undone) return false;
-      using moment = clock.timeout(MOMENT_MS);
-      await abortable(waiting.done, AbortSignal.any([signal, moment.signal])).catch(() => {});
-      signal.throwIfAborted();
-      return true;
+      if (waiting === undefined || waiting.undone) return undefined;
+      return {
+        async settled({ signal }) {
+          using moment = clock.timeout(MOMENT_MS);
+          await abortable(waiting.done, AbortSignal.any([signal, moment.signal])).catch(() => {});
+          signal.throwIfAborted();
+        },
+      };
     },
     undone(name) {
       const waiting = underway.get(name);

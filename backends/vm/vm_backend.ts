@@ -124,15 +124,22 @@ export function createVmBackend(options: VmBackendOptions): Backend {
   const read = <T>(action: string, { signal }: Call, run: () => Promise<T>) =>
     runCall(run, signal, (error) => toReadError(action, error));
 
-  const find = async (name: ExecutorName, call: Call): Promise<Executor | undefined> => {
-    let found = await sightings.find(name, call);
-    // A create that nobody waits for any more may be about to show.
-    for (let looks = 1; found === undefined && await creator.settled(name, call); looks++) {
-      found = await sightings.find(name, call);
-      if (found !== undefined || looks < MAX_LOOKS) continue;
-      const why = "it is being made, and the server has not answered yet";
-      throw new BackendError("unavailable", `Find executor "${name}": ${why}`);
+  const look = async (name: ExecutorName, call: Call): Promise<Sandbox | undefined> => {
+    for (let looks = 0;; looks++) {
+      // A create that nobody waits for any more. Asked before the look: what it makes may come right after that.
+      const making = creator.underway(name);
+      const found = await sightings.find(name, call);
+      if (found !== undefined || making === undefined) return found;
+      if (looks >= MAX_LOOKS) {
+        const why = "it is being made, and the server has not answered yet";
+        throw new BackendError("unavailable", `Find executor "${name}": ${why}`);
+      }
+      await making.settled(call);
     }
+  };
+
+  const find = async (name: ExecutorName, call: Call): Promise<Executor | undefined> => {
+    const found = await look(name, call);
     if (found === undefined) return tombstones.of(name);
     tombstones.see(found);
     // Of one that goes away after its start has failed, that failure is told.

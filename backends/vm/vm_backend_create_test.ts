@@ -204,3 +204,38 @@ Deno.test("a start that failed is told at once, though its sandbox still goes aw
   await backend.delete(made, call);
   assert.equal((await backend.find(spec.name, call))?.uid, going.id);
 });
+
+Deno.test("find() finds what a create that nobody waits for has made during the look", async () => {
+  const server = startFakeOpenSandbox();
+  await using _server = server;
+  using api = openLifecycle(server);
+  const mayAnswer = Promise.withResolvers<void>();
+  const made = Promise.withResolvers<void>();
+  let isSlow = false;
+  const backend = vmBackend({
+    ...api,
+    async create(sandbox, options) {
+      await mayAnswer.promise;
+      const created = await api.create(sandbox, options);
+      setTimeout(made.resolve, 0);
+      return created;
+    },
+    async list(query, options) {
+      const answer = await api.list(query, options);
+      if (!isSlow) return answer;
+      // What the server said is old by the time it is heard.
+      isSlow = false;
+      mayAnswer.resolve();
+      await made.promise;
+      return answer;
+    },
+  });
+  const spec = signedSpec("1");
+  const leaving = new AbortController();
+  const making = backend.create(spec, { signal: leaving.signal });
+  await eventually(() => server.requests.length > 0, { what: "the look before the create" });
+  leaving.abort(new Error("left"));
+  await assert.rejects(making, /left/);
+  isSlow = true;
+  assert.equal((await backend.find(spec.name, call))?.name, spec.name);
+});
