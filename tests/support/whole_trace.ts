@@ -14,7 +14,13 @@ export function traceOf({ spans }: Pick<TraceReceiver, "spans">, id: string): Re
 }
 
 /** Why these spans are not one tree with all of `names` in it; empty when they are. */
-export function flawsOf(spans: readonly ReceivedSpan[], names: readonly string[]): string[] {
+export function flawsOf(
+  spans: readonly Pick<
+    ReceivedSpan,
+    "name" | "spanId" | "parentSpanId" | "startedAt" | "endedAt"
+  >[],
+  names: readonly string[],
+): string[] {
   const roots = spans.filter(({ parentSpanId }) => parentSpanId === "").length;
   const ids = new Set(spans.map(({ spanId }) => spanId));
   const have = new Set(spans.map(({ name }) => name));
