@@ -1,36 +1,26 @@
 import type { Logger } from "../lib/logger.ts";
-import type { Recorder } from "../controller/recorder.ts";
-import type { Clock } from "../lib/clock.ts";
 import { GiteaError } from "../controller/gitea.ts";
 import { Code, codeName, ConnectError, type Interceptor } from "../clients/connect/error.ts";
 import { assignmentOf } from "./admission.ts";
-import { type CallObserver, TRACEPARENT } from "./call_observer.ts";
+import { type CallListeners, timeCall, TRACEPARENT } from "./call_observer.ts";
 
 /**
  * Measures every call and maps what goes wrong: our own trouble and Gitea's is `unavailable`, and
  * `unauthenticated` never leaves the facade, because the official runner stops for good on it.
  */
 export function callErrors(
-  deps: {
-    readonly logger: Logger;
-    readonly recorder: Recorder;
-    readonly clock: Clock;
-    readonly onCall?: CallObserver | undefined;
-  },
+  deps: CallListeners & { readonly logger: Logger },
 ): Interceptor {
-  const { logger, recorder, clock } = deps;
+  const { logger } = deps;
   return (next) => async (request) => {
-    const started = clock.monotonic();
-    const startedAt = clock.now();
-    const done = (code: string) => {
-      const method = request.method.name;
-      const ms = clock.monotonic() - started;
-      recorder.facadeRequest(method, code, ms / 1000);
-      const assignment = assignmentOf(request.contextValues);
-      if (assignment === null) return;
-      const parent = request.header.get(TRACEPARENT);
-      deps.onCall?.(assignment, { method, code, startedAt, endedAt: startedAt + ms, parent });
-    };
+    const answered = timeCall(deps);
+    const done = (code: string) =>
+      answered({
+        method: request.method.name,
+        code,
+        assignment: assignmentOf(request.contextValues),
+        parent: request.header.get(TRACEPARENT),
+      });
     try {
       const answer = await next(request);
       done("ok");

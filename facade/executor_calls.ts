@@ -1,29 +1,24 @@
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import { oneLine } from "../lib/one_line.ts";
-import type { Recorder } from "../controller/recorder.ts";
 import { parseGatePhases } from "../controller/model/gate_phase.ts";
 import type { AssignmentId } from "../controller/model/ids.ts";
 import type { ExecutorEvents } from "../controller/offers.ts";
 import { type Access, EXPIRED } from "./access.ts";
 import type { Caller } from "./caller.ts";
 import { NO_PART, ownOffer, STARTING } from "./own_offer.ts";
-import { type CallObserver, TRACEPARENT } from "./call_observer.ts";
+import { type CallListeners, timeCall, TRACEPARENT } from "./call_observer.ts";
 import { type Problem, ProblemError, readJsonBody, sendProblem } from "./problem.ts";
 import type { Registry } from "./registry.ts";
 import type { Relay } from "./relay.ts";
 
 /** What {@link executorCalls} works with. */
-export interface ExecutorCallsDeps {
+export interface ExecutorCallsDeps extends CallListeners {
   readonly registry: Registry;
   readonly events: ExecutorEvents;
-  readonly recorder: Recorder;
-  readonly clock: Clock;
   readonly logger: Logger;
   /** The executor is about to go, or its job has ended: what is left may be finished. */
   exited(relay: Relay): void;
-  readonly onCall?: CallObserver | undefined;
 }
 
 /**
@@ -60,8 +55,7 @@ export function executorCalls(
   };
 
   return async (request, response, access) => {
-    const started = deps.clock.monotonic();
-    const startedAt = deps.clock.now();
+    const answered = timeCall(deps);
     const name = /^\/executor\/v1\/(heartbeat|terminating|exit)$/.exec(request.url ?? "")?.[1];
     let status: number = 204;
     let assignment: AssignmentId | null = null;
@@ -83,17 +77,11 @@ export function executorCalls(
       status = problem.status;
       sendProblem(response, problem);
     }
-    const ms = deps.clock.monotonic() - started;
-    const method = name ?? "other";
-    const code = String(status);
-    deps.recorder.facadeRequest(method, code, ms / 1000);
-    if (assignment === null) return;
     const parent = request.headers[TRACEPARENT];
-    deps.onCall?.(assignment, {
-      method,
-      code,
-      startedAt,
-      endedAt: startedAt + ms,
+    answered({
+      method: name ?? "other",
+      code: String(status),
+      assignment,
       parent: typeof parent === "string" ? parent : null,
     });
   };
