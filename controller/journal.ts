@@ -29,6 +29,18 @@ export interface Journal {
   write(entry: JournalEntry): void;
 }
 
+/**
+ * The whole history of an assignment that an earlier process began: what is stored, then what this one has
+ * written itself, which reaches the stream a little later.
+ */
+export function wholeJournal(
+  stored: readonly JournalEntry[],
+  own: readonly JournalEntry[],
+): readonly JournalEntry[] {
+  const [first] = own;
+  return [...first === undefined ? stored : stored.filter(({ at }) => at < first.at), ...own];
+}
+
 /** An entry with its place in the events stream. */
 export interface StoredEntry extends JournalEntry {
   /** Stream sequence in `CI_RUNNER_EVENTS`. */

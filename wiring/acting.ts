@@ -31,7 +31,7 @@ import { createOwnership } from "./ownership.ts";
 import type { Parts } from "./parts.ts";
 import { createPlace } from "./place.ts";
 import { makeScheduler } from "./scheduling.ts";
-import { openTraces, tracedPlace, wholeHistory } from "./traces.ts";
+import { openTraces, tracedPlace } from "./traces.ts";
 
 /** Everything that only the leader has: facade, engine, scheduler. Disposing closes the facade first. */
 export interface Acting extends AsyncDisposable {
@@ -50,6 +50,8 @@ export interface Acting extends AsyncDisposable {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/** Of one assignment, for its trace. */
+const MAX_EVENTS = 10_000;
 const CLAIM_TIMEOUT_MS = 240_000;
 /** The embedded profile promises to be gone within 12 s. */
 const FAREWELL_MS = 8_000;
@@ -83,7 +85,7 @@ export async function startActing(
     clock,
     logger,
     tasks: setup.use(createTaskGroup(logger)),
-    history: (id, stop) => wholeHistory(events, id, stop),
+    history: (assignment, stop) => events.read({ assignment, limit: MAX_EVENTS }, { signal: stop }),
   });
   const identity = createOwnIdentity(connections.svids, { clock, logger });
   const capabilities = createCapabilities(capabilityKeys);

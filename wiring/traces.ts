@@ -1,8 +1,5 @@
-import type { EventLog } from "../clients/nats/event_log.ts";
 import type { Config } from "../controller/config/config.ts";
 import { headerList } from "../controller/config/values.ts";
-import type { JournalEntry } from "../controller/journal.ts";
-import type { AssignmentId } from "../controller/model/ids.ts";
 import type { Placement } from "../controller/store_task.ts";
 import type { SpanSink } from "../controller/traces/span.ts";
 import type { Traces } from "../controller/traces/traces.ts";
@@ -51,15 +48,3 @@ export function tracedPlace(
     return { ...placed, headers: { ...placed.headers, traceparent: traces.parentOf(id) } };
   };
 }
-
-/** Every stored event of an assignment, those that wait to be stored among them. */
-export async function wholeHistory(
-  events: EventLog,
-  id: AssignmentId,
-  signal: AbortSignal,
-): Promise<readonly JournalEntry[]> {
-  await events.flush(signal);
-  return await events.read({ assignment: id, limit: MAX_EVENTS }, { signal });
-}
-
-const MAX_EVENTS = 10_000;

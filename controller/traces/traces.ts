@@ -2,13 +2,12 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { TaskGroup } from "../../lib/task_group.ts";
 import type { Entry } from "../entry.ts";
-import type { JournalEntry } from "../journal.ts";
+import { type JournalEntry, wholeJournal } from "../journal.ts";
 import type { Ledger } from "../ledger.ts";
 import type { AssignmentId } from "../model/ids.ts";
 import type { StepSnapshot } from "../model/record.ts";
 import type { ExecutorEvents } from "../offers.ts";
-import { seenWhole } from "../views/moments.ts";
-import { phasesOf } from "../views/phases.ts";
+import { momentsOf } from "../views/moments.ts";
 import { assignmentSpans } from "./assignment_spans.ts";
 import { createReportCollector, type ReportCollector, type ToldCall } from "./executor_reports.ts";
 import type { SpanSink } from "./span.ts";
@@ -49,7 +48,7 @@ export function createTraces(deps: {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly tasks: TaskGroup;
-  /** Every stored event of an assignment that an earlier process began, oldest first. */
+  /** Stored events of an assignment that an earlier process began, oldest first. */
   history(id: AssignmentId, signal: AbortSignal): Promise<readonly JournalEntry[]>;
 }): Traces {
   const { clock, tasks } = deps;
@@ -75,7 +74,7 @@ export function createTraces(deps: {
 
   const send = (entry: Entry, journal: readonly JournalEntry[]) => {
     const { fetchedAt, reports, steps } = notesOf(entry);
-    const { info, result, reason, executor, moments, record } = entry;
+    const { info, result, reason, executor, record } = entry;
     const spans = assignmentSpans(contextOf(info.id), {
       info,
       fetchedAt,
@@ -83,9 +82,7 @@ export function createTraces(deps: {
       result,
       reason,
       journal,
-      moments: entry.restored
-        ? seenWhole(moments, phasesOf(entry.journal, entry.createdAt))
-        : moments,
+      moments: momentsOf(entry),
       steps: steps.length > 0 ? steps : record?.value.steps ?? [],
       executor,
       report: reports.report(),
@@ -98,8 +95,8 @@ export function createTraces(deps: {
     using limit = clock.timeout(MAX_HISTORY_MS);
     const { id } = entry.info;
     try {
-      const whole = await deps.history(id, AbortSignal.any([signal, limit.signal]));
-      send(entry, whole.length > entry.journal.length ? whole : entry.journal);
+      const stored = await deps.history(id, AbortSignal.any([signal, limit.signal]));
+      send(entry, wholeJournal(stored, entry.journal));
     } catch (error) {
       deps.logger.warn("trace without its beginning", { assignment: id, error });
       send(entry, entry.journal);

@@ -7,7 +7,7 @@ import type { Entry } from "../entry.ts";
 import { createFailureLog } from "./failure_log.ts";
 import { historyPage, numberOf, type ReadEvents } from "./history_pages.ts";
 import { createHourLog } from "./hour_log.ts";
-import type { JournalEntry } from "../journal.ts";
+import { type JournalEntry, wholeJournal } from "../journal.ts";
 import { journalView } from "./journal_view.ts";
 import type { Ledger } from "../ledger.ts";
 import { type AssignmentId, type BackendName, BACKENDS } from "../model/ids.ts";
@@ -191,21 +191,15 @@ export function createBoard(deps: {
   const journalled = async (id: AssignmentId): Promise<JournalledView | undefined> => {
     const entry = ledger.get(id);
     if (entry === undefined) return await fromHistory(id);
-    const journal = entry.restored ? await wholeJournal(entry) : entry.journal;
+    const journal = entry.restored ? await restoredJournal(entry) : entry.journal;
     return detailView(entry, journal, lists.positionOf(entry), statistics);
   };
 
-  /** An assignment that an earlier process began: its events, then ours. */
-  const wholeJournal = async (entry: Entry): Promise<readonly JournalEntry[]> => {
-    const stored = await from.readEvents({ assignment: entry.info.id, limit: MAX_EVENTS })
+  const restoredJournal = async ({ info, journal }: Entry): Promise<readonly JournalEntry[]> => {
+    const stored = await from.readEvents({ assignment: info.id, limit: MAX_EVENTS })
       // What is known here is shown even while the stream cannot be read.
       .catch(() => []);
-    const [first] = entry.journal;
-    // Our own are written to the stream a little later: they are taken from here.
-    return [
-      ...first === undefined ? stored : stored.filter((e) => e.at < first.at),
-      ...entry.journal,
-    ];
+    return wholeJournal(stored, journal);
   };
 
   /** An assignment that memory has forgotten, from the events stream. */

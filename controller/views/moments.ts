@@ -1,4 +1,5 @@
-import type { PhaseSpan } from "./phases.ts";
+import type { Entry } from "../entry.ts";
+import { phasesOf, type PhaseSpan } from "./phases.ts";
 
 /** What the journal has no event for, but people want to see on a job's way. */
 export type Moment = "scheduled" | "image_ready" | "first_call" | "first_row";
@@ -20,14 +21,15 @@ const DIVIDES: Readonly<Record<Moment, { readonly phase: string; readonly before
 };
 
 /**
- * The moments that were seen from their phase's beginning on, by a process that knows of these phases
- * only: the first row that it sees of a job that ran before it is not the job's first.
+ * The moments of an assignment that this process has seen from their phase's beginning on. One that took it
+ * over knows later phases only: the first row that it sees of a job that ran before is not the job's first.
  */
-export function seenWhole(
-  moments: ReadonlyMap<Moment, number>,
-  phases: readonly Pick<PhaseSpan, "name">[],
+export function momentsOf(
+  entry: Pick<Entry, "restored" | "moments" | "journal" | "createdAt">,
 ): ReadonlyMap<Moment, number> {
-  const known = new Set(phases.map(({ name }) => name));
+  const { restored, moments, journal, createdAt } = entry;
+  if (!restored) return moments;
+  const known = new Set(phasesOf(journal, createdAt).map(({ name }) => name));
   return new Map([...moments].filter(([moment]) => known.has(DIVIDES[moment].phase)));
 }
 
