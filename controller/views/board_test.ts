@@ -269,6 +269,17 @@ Deno.test("assignment() joins what an earlier process told with what this one ha
   ]);
 });
 
+Deno.test("assignment() tells no first row of a job that ran before this process", async () => {
+  const before = told(1, 2, "running");
+  const { board, put } = setup([told(1, 1, "received"), before]);
+  const entry = put(1);
+  entry.restored = true;
+  entry.moments.set("first_row", before.at + 1);
+  const view = await board.assignment(infoOf(1).id);
+  assert.deepEqual(view?.phases.map(({ name }) => name).filter((name) => name === "first_row"), []);
+  assert.ok(view?.phases.some(({ name }) => name === "run"));
+});
+
 Deno.test("history() goes back page by page to the first event, and ends there", async () => {
   const { board } = setup([1, 2, 3, 4].map((seq) => told(seq, seq, "received")));
   const first = await board.history({ limit: 2, cursor: null });

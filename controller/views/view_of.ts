@@ -4,7 +4,7 @@ import type { Entry } from "../entry.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { AssignmentInfo } from "../model/assignment_info.ts";
 import { stateName } from "../model/state.ts";
-import { divide } from "./moments.ts";
+import { divide, momentsOf } from "./moments.ts";
 import { phasesOf, type PhaseSpan, type PhaseStatistics } from "./phases.ts";
 import type { Stranger } from "../strangers.ts";
 import type {
@@ -69,7 +69,7 @@ export function detailView(
     ...assignmentView(entry, position),
     events: eventViews(journal),
     phases: phaseViews(
-      divide(phasesOf(journal, entry.createdAt), entry.moments),
+      divide(phasesOf(journal, entry.createdAt), momentsOf(entry)),
       entry.info,
       statistics,
     ),
