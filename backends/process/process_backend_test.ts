@@ -7,6 +7,7 @@ import { silentLogger } from "../../lib/logger.ts";
 import { specOf } from "../../tests/contract/backend_suite.ts";
 import { createFakeProcessIdentity } from "../../tests/fakes/process_identity.ts";
 import { eventually } from "../../tests/support/eventually.ts";
+import { testUserIds } from "../../tests/support/user_ids.ts";
 import { claimFolder } from "./folder.ts";
 import { bootId, isAlive, listProcesses, type ProcessRef, readStat, self } from "./proc.ts";
 import { createProcessBackend, type ProcessBackendOptions } from "./process_backend.ts";
@@ -216,7 +217,7 @@ Deno.test("leftovers of deletes and creates that were killed are removed by the 
 
 const STRAYS = `setsid sh -c 'echo $$ >stray; exec sleep 60' & sleep 60 & ${WAIT}`;
 
-for (const userIds of [null, { first: 61_000, count: 64 }]) {
+for (const userIds of [null, testUserIds(0, 64)]) {
   Deno.test({
     name: `delete() ends everything the executor started${
       userIds === null ? "" : ", also of another environment"
@@ -372,26 +373,26 @@ Deno.test({
   name: "each executor has a user of its own, which is given again only when it is free",
   ignore: !isRoot,
   async fn() {
-    await using world = await setup(`id -u >who; ${WAIT}`, {
-      userIds: { first: 61_500, count: 2 },
-    });
+    const userIds = testUserIds(64, 2);
+    const { first } = userIds;
+    await using world = await setup(`id -u >who; ${WAIT}`, { userIds });
     const one = await world.make("1");
     const two = await world.make("2");
-    assert.deepEqual([one.identityTarget, two.identityTarget], ["61500", "61501"]);
-    assert.equal(await Deno.readTextFile(`${world.home(two.name)}/who`), "61501\n");
+    assert.deepEqual([one.identityTarget, two.identityTarget], [`${first}`, `${first + 1}`]);
+    assert.equal(await Deno.readTextFile(`${world.home(two.name)}/who`), `${first + 1}\n`);
     await assert.rejects(
       world.backend.create(specOf("3", "pod"), call),
       (error) => error instanceof BackendError && error.code === "quota",
     );
     await world.backend.delete(one, call);
-    assert.equal((await world.make("3")).identityTarget, "61500");
+    assert.equal((await world.make("3")).identityTarget, `${first}`);
     const modeOf = async (path: string) => ((await Deno.stat(path)).mode ?? 0) & 0o777;
     const folder = `${world.directory}/${two.name}`;
     assert.equal(await modeOf(`${folder}/meta.json`), 0o600);
     assert.equal((await Deno.stat(`${folder}/meta.json`)).uid, 0);
     assert.equal(await modeOf(folder), 0o711);
     assert.equal(await modeOf(`${folder}/home`), 0o700);
-    assert.equal((await Deno.stat(`${folder}/home`)).uid, 61_501);
+    assert.equal((await Deno.stat(`${folder}/home`)).uid, first + 1);
   },
 });
 
@@ -399,7 +400,8 @@ Deno.test({
   name: "users are given in turn, also by the next controller",
   ignore: !isRoot,
   async fn() {
-    await using world = await setup("exit 0", { userIds: { first: 61_700, count: 3 } });
+    const userIds = testUserIds(70, 3);
+    await using world = await setup("exit 0", { userIds });
     const given: (string | null)[] = [];
     for (const task of ["1", "2", "3", "4"]) {
       await using backend = world.open();
@@ -407,7 +409,7 @@ Deno.test({
       given.push(made.identityTarget);
       await backend.delete(made, call);
     }
-    assert.deepEqual(given, ["61700", "61701", "61702", "61700"]);
+    assert.deepEqual(given.map((id) => Number(id) - userIds.first), [0, 1, 2, 0]);
   },
 });
 
@@ -419,7 +421,7 @@ Deno.test({
     const comet = `trap "" TERM; exec 9>>beat; c() { echo . >&9; c & exit 0; }; c &`;
     await using world = await setup(
       `umask 0; : >beat; env -i setsid sh -c '${comet}'; ${WAIT}`,
-      { userIds: { first: 61_710, count: 2 } },
+      { userIds: testUserIds(74, 2) },
     );
     const made = await world.make();
     const size = async () => (await beat.stat()).size;
@@ -436,7 +438,7 @@ Deno.test({
   name: "two controllers of one machine never give the same user",
   ignore: !isRoot,
   async fn() {
-    const userIds = { first: 61_600, count: 8 };
+    const userIds = testUserIds(80, 8);
     await using one = await setup("exit 0", { userIds });
     await using two = await setup("exit 0", { userIds });
     const made = await Promise.all(
@@ -454,7 +456,7 @@ Deno.test({
   async fn() {
     const root = await Deno.makeTempDir({ dir: "/tmp", prefix: "gdr-closed-" });
     await assert.rejects(
-      prepareRoot(`${root}/run/pod`, { first: 61_000, count: 1 }),
+      prepareRoot(`${root}/run/pod`, testUserIds(0, 1)),
       (error) => {
         assert.ok(error instanceof BackendError && error.code === "invalid");
         assert.ok(error.message.includes(`"${root}" is closed to others`), error.message);

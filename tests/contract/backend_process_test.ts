@@ -6,6 +6,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { createFakeProcessIdentity } from "../fakes/process_identity.ts";
 import { eventually } from "../support/eventually.ts";
+import { testUserIds } from "../support/user_ids.ts";
 import { backendContract } from "./backend_contract.ts";
 import type { BackendWorld } from "./backend_suite.ts";
 
@@ -79,6 +80,6 @@ backendContract("process backend", () => setup(null), {
 
 backendContract(
   "process backend with a user per executor",
-  () => setup({ first: 61_000, count: 64 }),
+  () => setup(testUserIds(0, 64)),
   { ignore: Deno.build.os !== "linux" || Deno.uid() !== 0, without: WITHOUT },
 );
