@@ -1,5 +1,6 @@
 import type { Backend, Executor } from "../controller/backend.ts";
 import type { AssignmentInfo } from "../controller/model/assignment_info.ts";
+import { aborted } from "../lib/abortable.ts";
 
 /**
  * A backend that does nothing, at once: executors are entries of a map. `bound` is called when an
@@ -35,7 +36,7 @@ export function createNoOpBackend(bound: (info: AssignmentInfo) => void): Backen
     list: () => Promise.resolve([...executors.values()]),
     async *watch({ signal }) {
       yield* [];
-      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      await aborted(signal);
     },
     delete({ name }) {
       executors.delete(name);

@@ -16,6 +16,7 @@ import { createScheduler } from "../controller/scheduler.ts";
 import { createRegistry } from "../facade/registry.ts";
 import { createRelay } from "../facade/relay.ts";
 import { createLateEvents } from "../facade/late_events.ts";
+import { untilAborted } from "../lib/abortable.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { Secret } from "../lib/secret.ts";
@@ -150,10 +151,7 @@ export async function startPipeline(
     settlePermanent: ({ taskId, detail }) => Promise.reject(new Error(`Task ${taskId}: ${detail}`)),
     onStored: engine.stored,
     labels: () => ["self-hosted", "pod"],
-    labelsChanged: (signal) =>
-      new Promise((_, reject) =>
-        signal.addEventListener("abort", () => reject(signal.reason), { once: true })
-      ),
+    labelsChanged: untilAborted,
     flagsReady: () => Promise.resolve(),
     recorder: noRecorder,
     random: Math.random,

@@ -1,3 +1,4 @@
+import { aborted, onAbort } from "../lib/abortable.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { TaskGroup } from "../lib/task_group.ts";
 import { type ClaimRecorderDeps, createClaimRecorder, REFUSED } from "./claim_recorder.ts";
@@ -43,11 +44,7 @@ export function createClaims(
 
   /** Resolves at the next change of the entry's state, or at the end of the caller's patience. */
   const nextChange = (entry: Entry, signal: AbortSignal) =>
-    new Promise<void>((resolve) => {
-      const any = AbortSignal.any([entry.phase.signal, signal]);
-      if (any.aborted) return resolve();
-      any.addEventListener("abort", () => resolve(), { once: true });
-    });
+    aborted(AbortSignal.any([entry.phase.signal, signal]));
 
   /**
    * Begins to record a claim. Once begun it is finished, whether or not the caller still listens; who
@@ -179,13 +176,13 @@ export function createClaims(
 const WAIT: ClaimAnswer = { kind: "wait" };
 
 /** The answer, or `wait` when the caller's patience ends first. */
-function orAbort(answer: Promise<ClaimAnswer>, signal: AbortSignal): Promise<ClaimAnswer> {
+async function orAbort(
+  answer: Promise<ClaimAnswer>,
+  signal: AbortSignal,
+): Promise<ClaimAnswer> {
   const { promise, resolve } = Promise.withResolvers<ClaimAnswer>();
-  const onAbort = () => resolve(WAIT);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  answer.then(resolve).finally(() => signal.removeEventListener("abort", onAbort));
-  return promise;
+  using _listening = onAbort(signal, () => resolve(WAIT));
+  return await Promise.race([promise, answer]);
 }
 
 /** Log lengths move all the time; a write is worth it when a step started or ended. */

@@ -1,3 +1,4 @@
+import { onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /**
@@ -141,17 +142,17 @@ function createLine() {
           busy = true;
           return resolve(place);
         }
-        const onAbort = () => {
-          waiting.delete(start);
-          reject(signal.reason);
-        };
         const start = () => {
           waiting.delete(start);
-          signal.removeEventListener("abort", onAbort);
+          leaving[Symbol.dispose]();
           resolve(place);
         };
         waiting.add(start);
-        signal.addEventListener("abort", onAbort, { once: true });
+        // Not by `abortable()`: who was let in must not be told of an abort, or the place is lost.
+        const leaving = onAbort(signal, () => {
+          waiting.delete(start);
+          reject(signal.reason);
+        });
       });
     },
   };

@@ -1,3 +1,4 @@
+import { onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Admission } from "./admission.ts";
 import type { Ledger } from "./ledger.ts";
@@ -57,7 +58,7 @@ export function createFlags({ admission, ledger, pools, clock }: {
     watch(listener, signal) {
       if (signal.aborted) return;
       listeners.add(listener);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
     },
   };
 }

@@ -1,3 +1,4 @@
+import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Engine } from "./engine.ts";
 import { type BackendLoad, labelsOf, NO_BACKLOG, type Withdrawal } from "./labels.ts";
@@ -65,20 +66,14 @@ export function createLabelState(deps: {
     },
     refresh,
     withdrawn: (backend) => current.withdrawn[backend],
-    changed(signal) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        const onAbort = () => {
-          waiters.delete(wake);
-          reject(signal.reason);
-        };
-        const wake = () => {
-          signal.removeEventListener("abort", onAbort);
-          resolve();
-        };
-        waiters.add(wake);
-        signal.addEventListener("abort", onAbort, { once: true });
-      });
+    async changed(signal) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiters.add(resolve);
+      try {
+        await abortable(promise, signal);
+      } finally {
+        waiters.delete(resolve);
+      }
     },
     async run(signal) {
       while (!signal.aborted) {

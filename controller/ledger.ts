@@ -1,3 +1,4 @@
+import { onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { WaitingReason } from "./admission.ts";
 import { createEntry, type Entry, shrink } from "./entry.ts";
@@ -185,7 +186,7 @@ export function createLedger(deps: {
     subscribe(listener, signal) {
       if (signal.aborted) return;
       listeners.add(listener);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
     },
   };
   return ledger;

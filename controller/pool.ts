@@ -1,3 +1,4 @@
+import { abortable } from "../lib/abortable.ts";
 import type { Demand } from "./queue.ts";
 import type { AssignmentId } from "./model/ids.ts";
 import { holdsSlot, type State } from "./model/state.ts";
@@ -60,24 +61,14 @@ export function createPool(
       notify();
     },
     refresh: notify,
-    changed(signal) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        const done = () => {
-          waiters.delete(wake);
-          signal.removeEventListener("abort", onAbort);
-        };
-        const wake = () => {
-          done();
-          resolve();
-        };
-        const onAbort = () => {
-          done();
-          reject(signal.reason);
-        };
-        waiters.add(wake);
-        signal.addEventListener("abort", onAbort, { once: true });
-      });
+    async changed(signal) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiters.add(resolve);
+      try {
+        await abortable(promise, signal);
+      } finally {
+        waiters.delete(resolve);
+      }
     },
   };
   return pool;

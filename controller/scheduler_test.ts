@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "../lib/abortable.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { type Fields, type Logger, silentLogger } from "../lib/logger.ts";
 import type { Task } from "../proto/gen/runner/v1/messages_pb.ts";
 import { createFakeForge } from "../tests/fakes/forge/fake_forge.ts";
-import { aborted } from "../tests/fakes/forge/faults.ts";
 import { type Gitea, GiteaError } from "./gitea.ts";
 import { assignmentIdOf, parseTaskId, type TaskId } from "./model/ids.ts";
 import { type AssignmentQueue, QueueError } from "./queue.ts";
@@ -45,7 +45,7 @@ function setup(given: Setup = {}) {
     },
     onStored: (info) => void stored.push(info.taskId),
     labels: () => labels,
-    labelsChanged: (signal) => Promise.race([changed.promise, aborted(signal)]),
+    labelsChanged: (signal) => Promise.race([changed.promise, untilAborted(signal)]),
     flagsReady: () => given.flagsReady ?? Promise.resolve(),
     recorder: noRecorder,
     logger,

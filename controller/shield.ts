@@ -1,3 +1,4 @@
+import { onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** A signal that follows another one late, so that what is in flight can be finished. */
@@ -13,12 +14,11 @@ export function createShield(clock: Clock, graceMs: number, signal: AbortSignal)
   const follow = () => {
     clock.sleep(graceMs, done.signal).then(() => late.abort(signal.reason), () => {});
   };
-  if (signal.aborted) follow();
-  else signal.addEventListener("abort", follow, { once: true });
+  const following = onAbort(signal, follow);
   return {
     signal: late.signal,
     [Symbol.dispose]() {
-      signal.removeEventListener("abort", follow);
+      following[Symbol.dispose]();
       done.abort();
     },
   };

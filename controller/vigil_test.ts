@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "../lib/abortable.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { add, createFakeGitea } from "../tests/fakes/gitea_port.ts";
@@ -206,10 +207,7 @@ Deno.test("run() tells a job that starts again why its last executor failed, and
 Deno.test("run() ends at once although Gitea does not answer", async () => {
   const t = setup();
   t.put(1, { kind: "admitted" });
-  t.gitea.updateTask = (_, { signal }) =>
-    new Promise((_resolve, reject) =>
-      signal.addEventListener("abort", () => reject(signal.reason))
-    );
+  t.gitea.updateTask = (_, { signal }) => untilAborted(signal);
   await t.clock.advance(11_000);
   await t[Symbol.asyncDispose]();
 });

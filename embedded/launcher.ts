@@ -1,4 +1,5 @@
 import { isAlive, type ProcessRef, readStat } from "../backends/process/proc.ts";
+import { aborted } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 
 const POLL_MS = 500;
@@ -18,8 +19,7 @@ export async function npxEnded(
     if (alive.includes(false)) return;
     await clock.sleep(POLL_MS, signal).catch(() => {});
   }
-  if (signal.aborted) return;
-  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  await aborted(signal);
 }
 
 /** True when this process was started with SIGHUP ignored, as nohup does. */

@@ -1,5 +1,6 @@
 import { delimiter, join } from "node:path";
 import { signalProcess } from "../backends/process/proc.ts";
+import { onAbort } from "../lib/abortable.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -187,13 +188,8 @@ async function execute(
   try {
     // A group of its own: what a script has started would keep its output open, and us waiting.
     const child = new Deno.Command(command, { ...options, detached: true }).spawn();
-    const end = () => signalProcess(-child.pid, "SIGKILL");
-    signal.addEventListener("abort", end, { once: true });
-    try {
-      return await child.output();
-    } finally {
-      signal.removeEventListener("abort", end);
-    }
+    using _killing = onAbort(signal, () => signalProcess(-child.pid, "SIGKILL"));
+    return await child.output();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new Error(`"${command}" is not installed`);
     throw error;

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Secret } from "../lib/secret.ts";
 import { replaceFile } from "../lib/replace_file.ts";
 import { keepKey } from "./keys.ts";
+import { natsAnswers } from "./nats_greeting.ts";
 import { openStateDirectory } from "./state_directory.ts";
 import type { Child, Supervisor } from "./supervisor.ts";
 
@@ -42,7 +43,7 @@ export async function startNatsServer(
     command: [binary, "--config", config],
     env: {},
     cwd: directory,
-    ready: (waiting) => answers(port, { clock, signal: waiting }),
+    ready: (waiting) => natsAnswers(port, { clock, signal: waiting }),
   }, { signal });
   return { url: `nats://127.0.0.1:${port}`, user: USER, password, child };
 }
@@ -64,35 +65,4 @@ jetstream {
   sync_interval: always
 }
 `;
-}
-
-/** Resolves when something on the port greets as a NATS server does. */
-async function answers(
-  port: number,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<void> {
-  while (true) {
-    signal.throwIfAborted();
-    if (await greets(port, signal)) return;
-    await clock.sleep(20, signal);
-  }
-}
-
-async function greets(port: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    const connection = await Deno.connect({ hostname: "127.0.0.1", port });
-    // Somebody else's server may accept and say nothing.
-    const close = () => connection.close();
-    signal.addEventListener("abort", close);
-    try {
-      const buffer = new Uint8Array(5);
-      const read = await connection.read(buffer);
-      return read === 5 && new TextDecoder().decode(buffer) === "INFO ";
-    } finally {
-      signal.removeEventListener("abort", close);
-      if (!signal.aborted) close();
-    }
-  } catch {
-    return false;
-  }
 }

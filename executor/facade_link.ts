@@ -2,6 +2,7 @@ import { request as httpsRequest } from "node:https";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { Buffer } from "node:buffer";
 import type { Svid } from "../clients/spiffe/svid.ts";
+import { abortable } from "../lib/abortable.ts";
 import { readAtMost } from "../lib/bytes.ts";
 import { bareHost } from "../lib/host.ts";
 import type { Secret } from "../lib/secret.ts";
@@ -108,7 +109,7 @@ function flat(answer: IncomingMessage): Record<string, string> {
 }
 
 /** Sends the body and reads the answer; whatever ends it, nothing of it goes on. */
-function exchange(
+async function exchange(
   outgoing: ClientRequest,
   call: {
     readonly body: Uint8Array;
@@ -117,25 +118,20 @@ function exchange(
   },
 ): Promise<FacadeAnswer> {
   const { body, maxBytes, signal } = call;
-  return new Promise((resolve, reject) => {
-    const done = () => signal.removeEventListener("abort", onAbort);
-    const fail = (cause: unknown) => {
-      done();
-      outgoing.destroy();
-      reject(
-        signal.aborted ? signal.reason : new FacadeError("Call facade: no answer", { cause }),
-      );
-    };
-    const onAbort = () => fail(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    outgoing.on("error", fail);
-    outgoing.on("response", (answer) => {
-      readAtMost(answer, maxBytes).then((read) => {
-        if (read === undefined) throw new Error(`Read answer: more than ${maxBytes} bytes`);
-        done();
-        resolve({ status: answer.statusCode ?? 0, headers: flat(answer), body: read });
-      }).catch(fail);
-    });
-    outgoing.end(Buffer.from(body));
+  const { promise, resolve, reject } = Promise.withResolvers<FacadeAnswer>();
+  outgoing.on("error", reject);
+  outgoing.on("response", (answer) => {
+    readAtMost(answer, maxBytes).then((read) => {
+      if (read === undefined) throw new Error(`Read answer: more than ${maxBytes} bytes`);
+      resolve({ status: answer.statusCode ?? 0, headers: flat(answer), body: read });
+    }).catch(reject);
   });
+  outgoing.end(Buffer.from(body));
+  try {
+    return await abortable(promise, signal);
+  } catch (cause) {
+    outgoing.destroy();
+    signal.throwIfAborted();
+    throw new FacadeError("Call facade: no answer", { cause });
+  }
 }

@@ -1,4 +1,4 @@
-import { abortable } from "../lib/abortable.ts";
+import { abortable, onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 import {
@@ -109,7 +109,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (closed) return false;
       wake = Promise.withResolvers();
       using hold = isHolding() ? clock.timeout(holdUntil - clock.monotonic()) : undefined;
-      hold?.signal.addEventListener("abort", () => wake.resolve(), { once: true });
+      if (hold !== undefined) onAbort(hold.signal, wake.resolve);
       await abortable(wake.promise, signal);
       return true;
     },

@@ -1,4 +1,4 @@
-import { aborted } from "../lib/abortable.ts";
+import { aborted, onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import { EXIT } from "./exit_codes.ts";
 import type { FacadeApi } from "./facade_api.ts";
@@ -56,11 +56,9 @@ export function watchStop(deps: StopDeps): StopWatch {
     askedAt = clock.monotonic();
     deps.outbox.terminating(whyOf(stop));
     const end = timers.use(clock.timeout(graceMs * OVER));
-    end.signal.addEventListener("abort", () => over.abort(end.signal.reason), { once: true });
+    onAbort(end.signal, () => over.abort(end.signal.reason));
   };
-  if (stop.aborted) onStop();
-  else stop.addEventListener("abort", onStop, { once: true });
-  timers.defer(() => stop.removeEventListener("abort", onStop));
+  timers.use(onAbort(stop, onStop));
   return {
     asked: stop,
     over: over.signal,

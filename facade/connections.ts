@@ -2,6 +2,7 @@ import { constants } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
 import { spiffeIdOf } from "../clients/spiffe/peer.ts";
+import { onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** The open connections, bounded for each SPIFFE ID: one job must not use up our file descriptors. */
@@ -73,8 +74,8 @@ export function boundBody(
   request.once("end", done);
   response.once("finish", done);
   response.once("close", done);
-  limit.signal.addEventListener("abort", () => {
+  onAbort(limit.signal, () => {
     if ("stream" in request) request.stream.close(constants.NGHTTP2_CANCEL);
     else request.destroy();
-  }, { once: true });
+  });
 }

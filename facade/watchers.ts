@@ -1,3 +1,5 @@
+import { onAbort } from "../lib/abortable.ts";
+
 /** Lets many wait for the next change of one thing each. */
 export interface Watchers<K> {
   /** Wakes those who wait for a change of `key`. */
@@ -13,20 +15,15 @@ export function createWatchers<K>(): Watchers<K> {
     changed(key) {
       for (const wake of waiting.get(key) ?? []) wake();
     },
-    next(key, signal) {
-      return new Promise((resolve) => {
-        if (signal.aborted) return resolve();
-        const set = waiting.get(key) ?? new Set();
-        waiting.set(key, set);
-        const wake = () => {
-          set.delete(wake);
-          if (set.size === 0) waiting.delete(key);
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        set.add(wake);
-        signal.addEventListener("abort", wake, { once: true });
-      });
+    async next(key, signal) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const set = waiting.get(key) ?? new Set();
+      waiting.set(key, set.add(resolve));
+      using _listening = onAbort(signal, resolve);
+      await promise;
+      set.delete(resolve);
+      // Another waiter may have come to a set of its own since this one was emptied.
+      if (set.size === 0 && waiting.get(key) === set) waiting.delete(key);
     },
   };
 }

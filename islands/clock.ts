@@ -1,4 +1,5 @@
 import { type ReadonlySignal, signal } from "@preact/signals";
+import { onAbort } from "../lib/abortable.ts";
 
 /** The server's time in the browser, ticking once a second; times in milliseconds since the epoch. */
 export interface TickingClock {
@@ -14,7 +15,7 @@ export function createTickingClock(iso: string, stop: AbortSignal): TickingClock
   const timer = setInterval(() => {
     if (!document.hidden) now.value = Date.now() + offset;
   }, 1000);
-  stop.addEventListener("abort", () => clearInterval(timer), { once: true });
+  onAbort(stop, () => clearInterval(timer));
   return {
     now,
     sync(said) {

@@ -1,4 +1,5 @@
 import type { Live } from "../components/live.ts";
+import { onAbort } from "../lib/abortable.ts";
 import { isObject } from "../lib/json_object.ts";
 
 /** One message of the event stream, parsed. */
@@ -120,10 +121,10 @@ export function openStream(options: StreamOptions): void {
   };
 
   host.document.addEventListener("visibilitychange", onVisibility, { signal });
-  signal.addEventListener("abort", () => {
+  onAbort(signal, () => {
     close();
     cancelFlush?.();
-  }, { once: true });
+  });
   open();
 }
 

@@ -1,5 +1,27 @@
 import assert from "node:assert/strict";
-import { abortable, aborted } from "./abortable.ts";
+import { abortable, aborted, onAbort, untilAborted } from "./abortable.ts";
+
+Deno.test("onAbort() acts once, whether the abort comes or was there before, and not after disposal", () => {
+  const acts: string[] = [];
+  const stop = new AbortController();
+  onAbort(stop.signal, () => acts.push("later"));
+  {
+    using _over = onAbort(stop.signal, () => acts.push("disposed"));
+  }
+  assert.equal(acts.length, 0);
+  stop.abort();
+  assert.deepEqual(acts, ["later"]);
+  using _late = onAbort(stop.signal, () => acts.push("at once"));
+  assert.deepEqual(acts, ["later", "at once"]);
+});
+
+Deno.test("untilAborted() rejects with the signal's reason, also with one of before", async () => {
+  const stop = new AbortController();
+  const waiting = untilAborted(stop.signal);
+  stop.abort(new Error("stopped"));
+  await assert.rejects(waiting, /stopped/);
+  await assert.rejects(untilAborted(stop.signal), /stopped/);
+});
 
 Deno.test("abortable() gives what the work gives while nobody aborts", async () => {
   const { signal } = new AbortController();
@@ -26,6 +48,7 @@ Deno.test("aborted() resolves at the event, and rejects with the signal's reason
   event.abort(new Error("it happened"));
   await waiting;
   await aborted(event.signal, stop.signal);
+  await aborted(event.signal);
   const never = aborted(new AbortController().signal, stop.signal);
   stop.abort(new Error("stopped"));
   await assert.rejects(never, /stopped/);

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "./abortable.ts";
 import { allOrNone } from "./all_or_none.ts";
 
 const never = new AbortController().signal;
-const aborted = (signal: AbortSignal) =>
-  new Promise<never>((_resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
 
 Deno.test("allOrNone() gives both results", async () => {
   const both = [() => Promise.resolve(1), () => Promise.resolve("b")] as const;
@@ -16,7 +13,7 @@ Deno.test("allOrNone() stops the other when one fails, waits for its end, and th
   let ended = false;
   const slow = async (signal: AbortSignal) => {
     try {
-      return await aborted(signal);
+      return await untilAborted(signal);
     } finally {
       await Promise.resolve();
       ended = true;
@@ -32,7 +29,7 @@ Deno.test("allOrNone() stops the other when one fails, waits for its end, and th
 
 Deno.test("allOrNone() throws the caller's reason when that aborts", async () => {
   const stop = new AbortController();
-  const both = allOrNone([aborted, aborted], stop.signal);
+  const both = allOrNone([untilAborted, untilAborted], stop.signal);
   stop.abort(new Error("stopped"));
   await assert.rejects(both, /^Error: stopped$/);
 });

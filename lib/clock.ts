@@ -1,3 +1,5 @@
+import { onAbort } from "./abortable.ts";
+
 /** Time as an argument, so that tests hold it in their hand. */
 export interface Clock {
   /** Milliseconds since the epoch (wall clock): for what people read. */
@@ -17,15 +19,14 @@ export const systemClock: Clock = {
   sleep(ms, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const onAbort = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
       const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", onAbort);
+        listening?.[Symbol.dispose]();
         resolve();
       }, ms);
-      signal?.addEventListener("abort", onAbort, { once: true });
+      const listening = signal && onAbort(signal, () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      });
     });
   },
   timeout(ms) {

@@ -1,3 +1,4 @@
+import { onAbort } from "./abortable.ts";
 import type { Clock } from "./clock.ts";
 
 /** A clock that moves only when told to; for tests. */
@@ -37,15 +38,14 @@ export function createFakeClock(start = 1_800_000_000_000, turn = timerTurn): Fa
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
-        const onAbort = () => {
-          waiting.delete(id);
-          reject(signal?.reason);
-        };
         const id = add(ms, () => {
-          signal?.removeEventListener("abort", onAbort);
+          listening?.[Symbol.dispose]();
           resolve();
         });
-        signal?.addEventListener("abort", onAbort, { once: true });
+        const listening = signal && onAbort(signal, () => {
+          waiting.delete(id);
+          reject(signal.reason);
+        });
       });
     },
     timeout(ms) {

@@ -1,4 +1,4 @@
-import { abortable } from "../lib/abortable.ts";
+import { abortable, onAbort } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
 
@@ -76,8 +76,7 @@ export function createStandby(deps: {
   const request = async (url: URL, from: Request, end: AbortSignal): Promise<Response> => {
     using patience = clock.timeout(HEAD_MS);
     const head = new AbortController();
-    const onLate = () => head.abort(patience.signal.reason);
-    patience.signal.addEventListener("abort", onLate, { once: true });
+    const listening = onAbort(patience.signal, () => head.abort(patience.signal.reason));
     try {
       const response = await ask(url, {
         method: from.method,
@@ -91,7 +90,7 @@ export function createStandby(deps: {
       throw new Error("the leader does not answer to its ADMIN_ADVERTISE");
     } finally {
       // Its body may take as long as it likes.
-      patience.signal.removeEventListener("abort", onLate);
+      listening[Symbol.dispose]();
     }
   };
 

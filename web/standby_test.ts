@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "../lib/abortable.ts";
 import { createFakeClock, type FakeClock } from "../lib/fake_clock.ts";
 import { silentLogger } from "../lib/logger.ts";
 import { createFakeViews } from "../tests/fakes/views.ts";
@@ -33,9 +34,7 @@ function setup(given: { readonly hosts?: readonly string[]; readonly answers?: b
         const request = new Request(input, init);
         asked.push(request);
         if (given.answers !== false) return await leader.fetch(request);
-        return await new Promise<Response>((_, reject) => {
-          request.signal.addEventListener("abort", () => reject(request.signal.reason));
-        });
+        return await untilAborted(request.signal);
       },
     }),
   });

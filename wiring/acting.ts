@@ -18,6 +18,7 @@ import type { Scheduler } from "../controller/scheduler.ts";
 import { createTraces, type Traces } from "../controller/traces/traces.ts";
 import { createCapabilities } from "../facade/capability.ts";
 import { createLateEvents } from "../facade/late_events.ts";
+import { aborted } from "../lib/abortable.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
 import { createFacade } from "../facade/server.ts";
 import type { Connections } from "./connections.ts";
@@ -199,7 +200,7 @@ export async function startActing(
     async run(stop) {
       // Executors must find the next leader, not one that can do nothing for them any more. From the
       // first moment on: the lead can be lost while executors are still being taken over.
-      const closing = lost.aborted ? closeFacade() : onceAborted(lost, closeFacade);
+      const closing = aborted(lost).then(closeFacade);
       // Only a lost lead waits for it, below.
       closing.catch(() => {});
       await engine.takeOver(stop);
@@ -227,13 +228,6 @@ export async function startActing(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-/** What `work` does once the signal has aborted; pending until then. */
-function onceAborted(signal: AbortSignal, work: () => PromiseLike<void>): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => work().then(resolve, reject), { once: true });
-  return promise;
 }
 
 /** The leader's own ways to Gitea and NATS, by which nothing leaves once it may not act any more. */

@@ -1,4 +1,5 @@
 import type { Change, Views } from "../controller/views/views.ts";
+import { onAbort } from "../lib/abortable.ts";
 
 /** Views that can be replaced: pages are up before the servers they tell of are. */
 export interface LateViews extends Views {
@@ -39,7 +40,7 @@ export function createLateViews(first: Views): LateViews {
     subscribe(listener, signal) {
       if (signal.aborted) return;
       listeners.set(listener, signal);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
       current.subscribe(listener, AbortSignal.any([signal, generation.signal]));
     },
   };

@@ -2,6 +2,7 @@ import type { Executor } from "../../controller/backend.ts";
 import type { Journal, JournalEntry } from "../../controller/journal.ts";
 import type { AssignmentId } from "../../controller/model/ids.ts";
 import type { JournalEvent } from "../../controller/model/state.ts";
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { oneLine } from "../../lib/one_line.ts";
@@ -101,8 +102,7 @@ export function createPodEvents(deps: {
       wake();
     },
     async run(signal) {
-      const onAbort = () => wake();
-      signal.addEventListener("abort", onAbort);
+      using _waking = onAbort(signal, () => wake());
       try {
         while (!signal.aborted) {
           const next = queue.shift();
@@ -116,7 +116,6 @@ export function createPodEvents(deps: {
       } catch (error) {
         if (!signal.aborted) throw error;
       } finally {
-        signal.removeEventListener("abort", onAbort);
         queue.length = 0;
       }
     },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { GiteaError } from "../../controller/gitea.ts";
+import { abortable } from "../../lib/abortable.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { callWithin } from "./call.ts";
 
@@ -9,10 +10,12 @@ function setup() {
   const clock = createFakeClock();
   const answer = Promise.withResolvers<string>();
   const caller = new AbortController();
-  const called = callWithin((signal) => {
-    signal.addEventListener("abort", () => answer.reject(signal.reason), { once: true });
-    return answer.promise;
-  }, { attempt, deadlineMs: 10_000, clock, signal: caller.signal });
+  const called = callWithin((signal) => abortable(answer.promise, signal), {
+    attempt,
+    deadlineMs: 10_000,
+    clock,
+    signal: caller.signal,
+  });
   let outcome = "open";
   const ended = called.then((value) => outcome = value, (error) => {
     outcome = error instanceof GiteaError ? error.code : String(error);

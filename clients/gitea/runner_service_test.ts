@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { GiteaError, type GiteaErrorCode } from "../../controller/gitea.ts";
+import { untilAborted } from "../../lib/abortable.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { Secret } from "../../lib/secret.ts";
 import { LogRowSchema, Result, TaskStateSchema } from "../../proto/gen/runner/v1/messages_pb.ts";
@@ -146,6 +147,10 @@ for (const row of rows) {
   });
 }
 
+/** Answers nothing, until its caller gives up. */
+const hangs = (init: RequestInit | undefined) =>
+  untilAborted(init?.signal ?? AbortSignal.abort(new Error("a call without a signal")));
+
 Deno.test("fetchTask() has Gitea give up first and rejects with unavailable after ten seconds", async () => {
   const clock = createFakeClock();
   let sent: Headers | undefined;
@@ -154,9 +159,7 @@ Deno.test("fetchTask() has Gitea give up first and rejects with unavailable afte
     clock,
     fetch: (_, init) => {
       sent = new Headers(init?.headers);
-      return new Promise((_, reject) => {
-        init?.signal?.addEventListener("abort", () => reject(init.signal?.reason));
-      });
+      return hangs(init);
     },
   });
   const outcomes: unknown[] = [];
@@ -178,10 +181,7 @@ Deno.test("updateTask() has the check of the registration end within eight secon
   await using client = createGitea({
     ...registration,
     clock,
-    fetch: (_, init) =>
-      new Promise((_, reject) => {
-        init?.signal?.addEventListener("abort", () => reject(init.signal?.reason));
-      }),
+    fetch: (_, init) => hangs(init),
   });
   const checking = client.updateTask({ state: create(TaskStateSchema, { id: 0n }) }, call);
   const refused = assert.rejects(checking, /no answer within 8 s: check GITEA_URL/);

@@ -1,4 +1,5 @@
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
+import { onAbort } from "../../lib/abortable.ts";
 import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
@@ -50,7 +51,7 @@ export function openUnixClient(path: string): GrpcClient {
           metadataOf(call),
           optionsOf(call),
           (error, value) => {
-            call.signal.removeEventListener("abort", cancel);
+            cancelling[Symbol.dispose]();
             if (error !== null) {
               return reject(call.signal.aborted ? call.signal.reason : GrpcError.from(error));
             }
@@ -58,8 +59,7 @@ export function openUnixClient(path: string): GrpcClient {
             resolve(value);
           },
         );
-        const cancel = () => handle.cancel();
-        call.signal.addEventListener("abort", cancel, { once: true });
+        const cancelling = onAbort(call.signal, () => handle.cancel());
       });
     },
     async *stream(method, request, call) {
@@ -73,8 +73,7 @@ export function openUnixClient(path: string): GrpcClient {
           metadataOf(call),
           optionsOf(call),
         );
-      const cancel = () => handle.cancel();
-      call.signal.addEventListener("abort", cancel, { once: true });
+      using _cancelling = onAbort(call.signal, () => handle.cancel());
       // Cancelling makes the stream fail once more when nobody iterates any longer.
       handle.on("error", () => {});
       try {
@@ -82,7 +81,6 @@ export function openUnixClient(path: string): GrpcClient {
       } catch (error) {
         throw call.signal.aborted ? call.signal.reason : GrpcError.from(error);
       } finally {
-        call.signal.removeEventListener("abort", cancel);
         handle.cancel();
       }
     },

@@ -5,6 +5,7 @@ import {
   type ServiceDefinition,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { abortable } from "../../lib/abortable.ts";
 import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError, grpcNumber } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
@@ -120,12 +121,9 @@ export function serveUnix(path: string, handlers: readonly StreamHandler[]): Asy
   };
 }
 
-function drained(
+async function drained(
   call: { once(event: "drain", listener: () => void): unknown },
   signal: AbortSignal,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-    call.once("drain", resolve);
-  });
+  await abortable(new Promise<void>((resolve) => call.once("drain", resolve)), signal);
 }

@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** Nobody answered within our own deadline: the connection may be one of a peer that is gone. */
@@ -15,8 +16,6 @@ export function createDeadline(
 ): { readonly signal: AbortSignal } & Disposable {
   const controller = new AbortController();
   const timer = clock.timeout(ms);
-  timer.signal.addEventListener("abort", () => {
-    controller.abort(new NoAnswer(`No answer within ${ms} ms`));
-  }, { once: true });
+  onAbort(timer.signal, () => controller.abort(new NoAnswer(`No answer within ${ms} ms`)));
   return { signal: controller.signal, [Symbol.dispose]: () => timer[Symbol.dispose]() };
 }

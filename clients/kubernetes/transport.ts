@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
   type Answer,
@@ -173,8 +174,7 @@ export async function createTransport(
       const controller = new AbortController();
       const stop = AbortSignal.any([signal, controller.signal]);
       using head = createDeadline(clock, headMs);
-      const onLate = () => controller.abort(head.signal.reason);
-      head.signal.addEventListener("abort", onLate);
+      const listening = onAbort(head.signal, () => controller.abort(head.signal.reason));
       try {
         const { response, use, material } = await ask(request, stop);
         if (!response.ok || response.body === null) {
@@ -194,7 +194,7 @@ export async function createTransport(
         signal.throwIfAborted();
         throw head.signal.aborted ? new Refused(late(headMs), { cause: error }) : error;
       } finally {
-        head.signal.removeEventListener("abort", onLate);
+        listening[Symbol.dispose]();
       }
     },
     [Symbol.dispose]: () => connections[Symbol.dispose](),

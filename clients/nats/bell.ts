@@ -1,3 +1,5 @@
+import { abortable } from "../../lib/abortable.ts";
+
 /** Wakes one waiter. */
 export interface Bell {
   /** A ring while nobody waits is kept; several are one. */
@@ -19,13 +21,9 @@ export function createBell(): Bell {
       signal.throwIfAborted();
       if (!rung) {
         waiter = Promise.withResolvers<void>();
-        const { reject } = waiter;
-        const onAbort = () => reject(signal.reason);
-        signal.addEventListener("abort", onAbort, { once: true });
         try {
-          await waiter.promise;
+          await abortable(waiter.promise, signal);
         } finally {
-          signal.removeEventListener("abort", onAbort);
           waiter = undefined;
         }
       }

@@ -1,5 +1,6 @@
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { onAbort } from "../../lib/abortable.ts";
 import { sameBytes } from "../../lib/bytes.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { demandApi, persist, store } from "./api.ts";
@@ -157,7 +158,7 @@ export function createBucket(connection: NatsConnection, { clock }: { clock: Clo
         if (!subscribed) {
           const subscription = connection.wire.subscribe(PREFIX + key, tell);
           subscribed = subscription !== undefined;
-          signal.addEventListener("abort", () => subscription?.unsubscribe(), { once: true });
+          onAbort(signal, () => subscription?.unsubscribe());
         }
         listener();
       };

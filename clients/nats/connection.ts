@@ -1,6 +1,7 @@
 import { connect, credsAuthenticator, type NatsConnection as Client } from "nats";
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Secret } from "../../lib/secret.ts";
@@ -96,21 +97,14 @@ export function connectNats(
   const waitConnected = async (signal: AbortSignal): Promise<void> => {
     if (status.kind === "connected") return;
     if (status.kind === "failed") await first.promise;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // It may be rejected after this call has ended.
-    promise.catch(() => {});
+    const { promise, resolve } = Promise.withResolvers<void>();
     const stop = new AbortController();
-    const either = AbortSignal.any([signal, closing.signal]);
-    const onAbort = () => reject(either.reason);
-    either.addEventListener("abort", onAbort, { once: true });
     connection.onConnect(resolve, stop.signal);
-    first.promise.catch(reject);
     try {
-      either.throwIfAborted();
-      await promise;
+      const either = AbortSignal.any([signal, closing.signal]);
+      await abortable(first.promise.then(() => promise), either);
     } finally {
       stop.abort();
-      either.removeEventListener("abort", onAbort);
     }
   };
 
@@ -180,7 +174,7 @@ export function connectNats(
     onConnect(listener, signal) {
       if (signal.aborted) return;
       listeners.add(listener);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
     },
     async [Symbol.asyncDispose]() {
       if (status.kind !== "failed") become("closed", null);

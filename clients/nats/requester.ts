@@ -7,6 +7,7 @@ import {
 } from "nats";
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** Headers of a message; each name has one value. */
@@ -90,29 +91,26 @@ export function createRequester(deps: {
     async request(subject, data, { headers, timeoutMs = TIMEOUT_MS, signal, before }) {
       signal.throwIfAborted();
       if (client === undefined) await connectedWithin(timeoutMs, signal);
+      signal.throwIfAborted();
       if (client === undefined) throw new QueueError("unavailable", "Ask NATS: not connected");
       const token = (counter++).toString(36);
       const entry = Promise.withResolvers<Msg>();
-      const onAbort = () => entry.reject(signal.reason);
-      const timeout = clock.timeout(timeoutMs);
-      timeout.signal.addEventListener("abort", () =>
+      using timeout = clock.timeout(timeoutMs);
+      onAbort(timeout.signal, () =>
         entry.reject(
           new QueueError("timeout", `Ask NATS at "${subject}": no answer within ${timeoutMs} ms`),
-        ), { once: true });
-      signal.addEventListener("abort", onAbort, { once: true });
+        ));
       waiting.set(token, entry);
       try {
         before?.();
         send(client, subject, data, { reply: `${base}.${token}`, ...headers && { headers } });
-        const message = await entry.promise;
+        const message = await abortable(entry.promise, signal);
         if (message.headers?.code === NO_RESPONDERS && message.data.length === 0) {
           throw new QueueError("unavailable", `Ask NATS at "${subject}": nobody answers there`);
         }
         return message;
       } finally {
         waiting.delete(token);
-        timeout[Symbol.dispose]();
-        signal.removeEventListener("abort", onAbort);
       }
     },
     publish(subject, data, options = {}) {

@@ -1,6 +1,7 @@
 import type { Msg } from "nats";
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { plainHeaders } from "./api.ts";
 import type { NatsConnection } from "./connection.ts";
@@ -111,25 +112,22 @@ async function readBatch(
   if (subscription === undefined) {
     throw new QueueError("unavailable", "Read stored messages: not connected");
   }
-  const onAbort = () => done.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
   connection.onConnect(() => {
     done.reject(new QueueError("unavailable", "Read stored messages: the connection was lost"));
   }, stop.signal);
   using timeout = clock.timeout(PATIENCE_MS);
-  timeout.signal.addEventListener("abort", () => {
+  onAbort(timeout.signal, () => {
     done.reject(new QueueError("timeout", `Read stored messages of "${stream}": no answer`));
-  }, { once: true });
+  });
   try {
     connection.wire.publish(
       `$JS.API.DIRECT.GET.${stream}`,
       encodeJson({ ...request, max_bytes: BATCH_BYTES }),
       { reply: inbox },
     );
-    return await done.promise;
+    return await abortable(done.promise, signal);
   } finally {
     stop.abort();
-    signal.removeEventListener("abort", onAbort);
     subscription.unsubscribe();
   }
 }

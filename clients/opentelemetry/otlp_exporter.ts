@@ -3,6 +3,7 @@ import { Agent as HttpsAgent } from "node:https";
 import { diag, DiagLogLevel } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 import { oneLine } from "../../lib/one_line.ts";
@@ -75,7 +76,7 @@ export function createOtlpExporter(
 /** Calls `act` again and again until it is disposed of. */
 function every(ms: number, clock: Clock, act: () => void): Disposable {
   let limit = clock.timeout(ms);
-  const arm = () => limit.signal.addEventListener("abort", again, { once: true });
+  const arm = () => onAbort(limit.signal, again);
   const again = () => {
     act();
     limit = clock.timeout(ms);

@@ -1,3 +1,4 @@
+import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { X509SVIDResponse } from "../../proto/gen/workload/workload_pb.ts";
@@ -124,26 +125,15 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
       listeners.add(entry);
       return { [Symbol.dispose]: () => void listeners.delete(entry) };
     },
-    ready(waiter) {
-      return new Promise((resolve, reject) => {
-        if (current !== null && current.expiresAt > clock.now()) return resolve(current);
-        const ended = AbortSignal.any([waiter, stopped]);
-        if (ended.aborted) return reject(ended.reason);
-        const settle = () => {
-          listeners.delete(onSvid);
-          ended.removeEventListener("abort", onAbort);
-        };
-        const onSvid = (svid: Svid) => {
-          settle();
-          resolve(svid);
-        };
-        const onAbort = () => {
-          settle();
-          reject(ended.reason);
-        };
-        listeners.add(onSvid);
-        ended.addEventListener("abort", onAbort, { once: true });
-      });
+    async ready(waiter) {
+      if (current !== null && current.expiresAt > clock.now()) return current;
+      const { promise, resolve } = Promise.withResolvers<Svid>();
+      listeners.add(resolve);
+      try {
+        return await abortable(promise, AbortSignal.any([waiter, stopped]));
+      } finally {
+        listeners.delete(resolve);
+      }
     },
     async [Symbol.asyncDispose]() {
       stop.abort(new DOMException("The SVID source was closed", "AbortError"));

@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import {
@@ -139,7 +140,7 @@ export function createOperations(deps: {
     subscribe(listener, signal) {
       if (signal.aborted) return;
       listeners.add(listener);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
     },
   };
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "../../lib/abortable.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { createSelfTests } from "./self_tests.ts";
 
@@ -29,10 +30,7 @@ Deno.test("createSelfTests() gives up on one that does not answer, after ten sec
   const clock = createFakeClock();
   const tests = createSelfTests([{
     name: "spire",
-    run: (signal) =>
-      new Promise((_, reject) =>
-        signal.addEventListener("abort", () => reject(signal.reason), { once: true })
-      ),
+    run: untilAborted,
   }], { clock });
   const done = tests.run(never);
   assert.equal(tests.list()[0]?.state, "running");

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "../../lib/abortable.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { createFakeBackend } from "../../tests/fakes/backend.ts";
 import { createFakeGitea } from "../../tests/fakes/gitea_port.ts";
@@ -69,8 +70,7 @@ Deno.test("guardPorts() takes no message and gives none back while it is not sur
   const taken: StoredMessage[] = [];
   const demand: Demand = {
     free: () => 1 - taken.length,
-    changed: (signal) =>
-      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    changed: untilAborted,
   };
   state.leads = false;
   const consuming = (async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { untilAborted } from "../../lib/abortable.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { createLeaderLabel, podOfHolder } from "./leader_label.ts";
@@ -33,11 +34,7 @@ function setup(predecessor: string | null = null) {
     label: {
       async set(pod, on, { signal }) {
         world.calls++;
-        if (world.hanging) {
-          await new Promise((_, reject) =>
-            signal.addEventListener("abort", () => reject(signal.reason), { once: true })
-          );
-        }
+        if (world.hanging) await untilAborted(signal);
         if (world.failing) throw new Error("away");
         if (!pods.has(pod)) return false;
         if (on) labelled.add(pod);

@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** One script to run. */
@@ -41,22 +42,22 @@ export async function runScript(
       // It has ended already.
     }
   };
-  signal.addEventListener("abort", kill, { once: true });
+  const killing = onAbort(signal, kill);
   try {
     const reader = child.stdout.getReader();
     const printing = readLines(reader, script.onLine);
     const { code } = await child.status;
     // What the step left running may hold the pipe open: its last words get a second.
     using patience = clock.timeout(LAST_WORDS_MS);
-    patience.signal.addEventListener("abort", () => {
+    onAbort(patience.signal, () => {
       kill();
       reader.cancel().catch(() => {});
-    }, { once: true });
+    });
     await printing;
     kill();
     return code;
   } finally {
-    signal.removeEventListener("abort", kill);
+    killing[Symbol.dispose]();
     await Deno.remove(file);
   }
 }

@@ -5,6 +5,7 @@
  * `--official` lets the official runner do the runs of the table by itself, which proves the table;
  * `--only=TEXT` takes the runs with TEXT in their name, and nothing else.
  */
+import { onAbort } from "../../lib/abortable.ts";
 import { type Peers, startPeers } from "../support/peers.ts";
 import { run } from "../support/process.ts";
 import { type RecordingProxy, startRecordingProxy } from "../support/recording_proxy.ts";
@@ -185,12 +186,12 @@ async function stopped(work: Promise<unknown>, signal: AbortSignal): Promise<voi
     work.then(reject, reject);
     timers.push(setTimeout(reject, stopPatienceMs));
   };
-  signal.addEventListener("abort", abort, { once: true });
+  const listening = onAbort(signal, abort);
   try {
     await Promise.race([work, aborted.promise]);
     signal.throwIfAborted();
   } finally {
-    signal.removeEventListener("abort", abort);
+    listening[Symbol.dispose]();
     for (const timer of timers) clearTimeout(timer);
   }
 }

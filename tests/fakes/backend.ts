@@ -10,6 +10,7 @@ import {
   type UntoldEnds,
 } from "../../controller/backend.ts";
 import type { BackendName, ExecutorName } from "../../controller/model/ids.ts";
+import { onAbort } from "../../lib/abortable.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 
 /** Methods that can be made to fail. */
@@ -223,9 +224,8 @@ function open(
         if (!faults.muteWatch) queue.push(seen);
         wake();
       };
-      const onAbort = () => wake();
       listeners.add(listener);
-      signal.addEventListener("abort", onAbort);
+      using _waking = onAbort(signal, () => wake());
       try {
         while (!signal.aborted) {
           const next = queue.shift();
@@ -234,7 +234,6 @@ function open(
         }
       } finally {
         listeners.delete(listener);
-        signal.removeEventListener("abort", onAbort);
       }
     },
     async delete(executor, call) {

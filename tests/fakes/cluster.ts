@@ -11,6 +11,7 @@ import {
   type PodEvent,
 } from "../../backends/pod/cluster.ts";
 import { podOf, texts } from "../../backends/pod/pod.ts";
+import { onAbort } from "../../lib/abortable.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { objectOrEmpty } from "../../lib/json_object.ts";
 
@@ -232,9 +233,8 @@ export function createFakeCluster(options: { readonly clock?: Clock } = {}): Fak
         queue.push(change);
         wake();
       };
-      const onAbort = () => wake();
       watchers.add(watcher);
-      signal.addEventListener("abort", onAbort);
+      using _waking = onAbort(signal, () => wake());
       try {
         while (!signal.aborted) {
           const next = queue.shift();
@@ -245,7 +245,6 @@ export function createFakeCluster(options: { readonly clock?: Clock } = {}): Fak
         }
       } finally {
         watchers.delete(watcher);
-        signal.removeEventListener("abort", onAbort);
       }
     },
     getPod: (name, call) =>

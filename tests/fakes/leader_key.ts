@@ -1,7 +1,7 @@
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import type { LeaderKey, LeaderNote } from "../../controller/leadership/solo_leader.ts";
-import { abortable } from "../../lib/abortable.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 
 /** The leader's key in memory, shared by several controllers. */
 export interface FakeLeaderKey {
@@ -61,7 +61,7 @@ export function createFakeLeaderKey(): FakeLeaderKey {
       watch(listener, signal) {
         if (signal.aborted) return;
         listeners.set(listener, self);
-        signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+        onAbort(signal, () => listeners.delete(listener));
       },
     }),
   };

@@ -5,7 +5,7 @@ import {
   type LeaseStore,
   type StoredLease,
 } from "../../controller/leadership/lease.ts";
-import { abortable } from "../../lib/abortable.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { ProcessClock } from "./process_clock.ts";
 
@@ -118,7 +118,7 @@ export function createFakeLeaseServer(clock: Clock): FakeLeaseServer {
           };
           const forward = (lease: StoredLease | undefined) => void hear(lease);
           listeners.add(forward);
-          signal.addEventListener("abort", () => listeners.delete(forward), { once: true });
+          onAbort(signal, () => listeners.delete(forward));
         },
       };
     },

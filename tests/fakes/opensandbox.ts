@@ -1,3 +1,4 @@
+import { aborted } from "../../lib/abortable.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 
 /** One sandbox of {@link FakeOpenSandbox}, in the form of the API. */
@@ -160,9 +161,7 @@ export function startFakeOpenSandbox(): FakeOpenSandbox {
         return new Response(body === "" ? null : body, { status, headers: { ...headers } });
       }
       case "hang":
-        await new Promise<void>((resolve) =>
-          closing.signal.addEventListener("abort", () => resolve(), { once: true })
-        );
+        await aborted(closing.signal);
         return new Response(null, { status: 503 });
       case "cut": {
         const torn = new ReadableStream({ start: (stream) => stream.error(new Error("cut")) });

@@ -2,6 +2,7 @@ import type { AuditEntry, AuditLog } from "../../controller/actions/audit.ts";
 import type { Call } from "../../controller/backend.ts";
 import type { OperationStore, StoredOperation } from "../../controller/actions/operation.ts";
 import { QueueError } from "../../controller/queue.ts";
+import { untilAborted } from "../../lib/abortable.ts";
 
 /** Operations in memory: what several controllers share. */
 export interface FakeOperationStore extends OperationStore {
@@ -19,10 +20,7 @@ export function createFakeOperationStore(): FakeOperationStore {
     signal.throwIfAborted();
     // As the real one, it waits while the server is away.
     while (faults.away) {
-      await new Promise<void>((resolve) =>
-        signal.addEventListener("abort", () => resolve(), { once: true })
-      );
-      signal.throwIfAborted();
+      await untilAborted(signal);
     }
   };
   const put = async ({ operation, revision: over }: StoredOperation, call: Call) => {

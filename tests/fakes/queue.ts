@@ -6,6 +6,7 @@ import {
   QueueError,
   type StoredMessage,
 } from "../../controller/queue.ts";
+import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** Switches; set them at any time. */
@@ -69,7 +70,7 @@ export function createFakeQueue(
   };
   const present = async ({ signal }: Call) => {
     signal.throwIfAborted();
-    while (faults.away) await raceAbort(changed.promise, signal);
+    while (faults.away) await abortable(changed.promise, signal);
   };
   const ready = (backend: BackendName) =>
     [...items.values()].filter((item) =>
@@ -132,7 +133,7 @@ export function createFakeQueue(
       const round = new AbortController();
       const either = AbortSignal.any([signal, round.signal]);
       const delay = nextReadyMs(backend);
-      await raceAbort(
+      await abortable(
         Promise.race([
           changed.promise,
           demand.changed(either),
@@ -218,16 +219,4 @@ export function createFakeQueue(
       wake();
     },
   };
-}
-
-async function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    signal.throwIfAborted();
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }

@@ -11,6 +11,7 @@ import {
   type StoredFlags,
   type Versioned,
 } from "../../controller/records.ts";
+import { onAbort } from "../../lib/abortable.ts";
 
 /** Switches; set them at any time. */
 export interface FakeStoreFaults {
@@ -141,7 +142,7 @@ export function createFakeStore(): FakeStore {
       },
       watchEpoch(listener, signal) {
         watchers.add(listener);
-        signal.addEventListener("abort", () => watchers.delete(listener), { once: true });
+        onAbort(signal, () => watchers.delete(listener));
       },
     },
   };

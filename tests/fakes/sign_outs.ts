@@ -1,6 +1,6 @@
 import type { SignOuts, SignOutStore, StoredSignOuts } from "../../controller/access/sign_outs.ts";
 import { QueueError } from "../../controller/queue.ts";
-import { abortable } from "../../lib/abortable.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 
 /** What all replicas of a test share, in memory. */
 export interface FakeSignOutStore extends SignOutStore {
@@ -37,7 +37,7 @@ export function createFakeSignOutStore(): FakeSignOutStore {
     },
     hint(listener, signal) {
       listeners.add(listener);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
       listener();
     },
     away(on) {

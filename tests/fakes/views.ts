@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { BackendName } from "../../controller/model/ids.ts";
 import type {
@@ -223,7 +224,7 @@ export function createFakeViews(
     }),
     subscribe(listener, signal) {
       listeners.add(listener);
-      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+      onAbort(signal, () => listeners.delete(listener));
     },
     find: (id) => jobs.get(id),
     put(sketch) {

@@ -7,6 +7,7 @@ import type { Launch } from "../../executor/launch.ts";
 import type { Svid } from "../../clients/spiffe/svid.ts";
 import { GATE_PHASES } from "../../controller/model/gate_phase.ts";
 import { parseAssignmentId } from "../../controller/model/ids.ts";
+import { untilAborted } from "../../lib/abortable.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { systemClock } from "../../lib/clock.ts";
 import type { Fields, Logger } from "../../lib/logger.ts";
@@ -79,10 +80,7 @@ async function setup(options: Options = {}) {
     running ??= runGate(launch, {
       svids: {
         current: () => svid,
-        ready: (signal) =>
-          svid !== null ? Promise.resolve(svid) : new Promise((_resolve, reject) => {
-            signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-          }),
+        ready: (signal) => svid !== null ? Promise.resolve(svid) : untilAborted(signal),
       },
       clock: systemClock,
       random: () => 0.5,

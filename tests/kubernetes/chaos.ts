@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import { openDiary } from "../chaos/diary.ts";
 import { faultsOf } from "../chaos/faults.ts";
 import { type Interrupted, playLane, roundsOf, sumsOf } from "../chaos/play_all.ts";
@@ -31,7 +32,7 @@ export async function checkChaos(stage: Stage): Promise<void> {
       stopped.reject(stage.signal.reason)
     ).catch((error) => report.say(`close the chaos: ${error}`));
   };
-  stage.signal.addEventListener("abort", stop, { once: true });
+  using _stopping = onAbort(stage.signal, stop);
   const playing = playLane(diary, {
     report,
     until: Infinity,
@@ -42,7 +43,6 @@ export async function checkChaos(stage: Stage): Promise<void> {
     open: () => openPodWorld(stage),
   });
   await Promise.race([playing, stopped.promise]);
-  stage.signal.removeEventListener("abort", stop);
   report.say(`chaos: ${sumsOf(diary)}`);
   if (chaos.resume === null && report.failed === failedBefore) {
     await Deno.remove(folder, { recursive: true });

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { onAbort } from "../../lib/abortable.ts";
 
 /** One request on its way to the API server. */
 export interface ApiRequest {
@@ -113,8 +114,8 @@ export async function startFaultProxy(
 
 function drained(answer: ServerResponse, gone: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    answer.once("drain", () => resolve());
-    gone.addEventListener("abort", () => resolve(), { once: true });
+    answer.once("drain", resolve);
+    onAbort(gone, resolve);
   });
 }
 

@@ -5,6 +5,7 @@
  * Runs by itself: `deno run -A tests/kubernetes/leadership.ts`.
  */
 import assert from "node:assert/strict";
+import { systemClock } from "../../lib/clock.ts";
 import { createReport } from "../e2e/report.ts";
 import { createKubeClient } from "../support/kube_client.ts";
 import { LEASE } from "../support/lease_cluster.ts";
@@ -21,14 +22,6 @@ const FREEZE_MS = 20_000;
 const SLACK_MS = 1_000;
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(2)} s`;
-const pass = (ms: number, signal: AbortSignal) =>
-  new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    }, { once: true });
-  });
 
 interface Ground extends Pick<Stage, "report" | "signal"> {
   readonly peers: Peers;
@@ -108,7 +101,7 @@ async function checkReleases(ring: Ring, stage: Ground): Promise<Rival | undefin
     "ours frozen for 20 s: replaced, and does nothing when it is woken",
     async () => {
       const frozen = leader.freeze();
-      await pass(FREEZE_MS, signal);
+      await systemClock.sleep(FREEZE_MS, signal);
       const taken = await goAgain.heard("started", frozen, LEASE_MS);
       const woken = leader.wake();
       const lost = await leader.heard("lost", woken);
@@ -137,7 +130,7 @@ async function checkReleases(ring: Ring, stage: Ground): Promise<Rival | undefin
   await report.check("client-go frozen for 20 s: ours leads in less than 20 s", async () => {
     const frozen = goAgain.freeze();
     const taken = await third.heard("started", frozen, FREEZE_MS + CLIENT_GO_WAIT_MS);
-    await pass(Math.max(0, frozen + FREEZE_MS - Date.now()), signal);
+    await systemClock.sleep(Math.max(0, frozen + FREEZE_MS - Date.now()), signal);
     const woken = goAgain.wake();
     // What it does until it notices is its own; ours measures itself (the product checks each effect).
     const stepped = await goAgain.heard("stopped", woken);
@@ -175,10 +168,10 @@ async function checkReleases(ring: Ring, stage: Ground): Promise<Rival | undefin
       const [rival, direction] of [[leader, "on"], [fourth, "back"], [leader, "back"]] as const
     ) {
       rival.setClock(direction);
-      await pass(6_000, signal);
+      await systemClock.sleep(6_000, signal);
     }
     leader.setClock("back");
-    await pass(LEASE_MS + 3_000, signal);
+    await systemClock.sleep(LEASE_MS + 3_000, signal);
     const states = ring.history.filter(({ at }) => at >= since);
     const numbers = new Set(states.map(({ holder, transitions }) => `${holder} ${transitions}`));
     assert.equal(numbers.size, 1);
@@ -226,7 +219,7 @@ async function checkCrashes(
   );
   await report.check("the way to the API server silent for 5 s: ours goes on", async () => {
     proxy.stalled = true;
-    await pass(5_000, signal);
+    await systemClock.sleep(5_000, signal);
     proxy.stalled = false;
     const on = Date.now();
     await ring.became("a renewal", ({ holder }) => holder === leader.id, on);
@@ -281,7 +274,7 @@ async function checkOutage(
       const at = Date.now();
       Deno.kill(pid, "SIGSTOP");
       try {
-        await pass(14_000, signal);
+        await systemClock.sleep(14_000, signal);
       } finally {
         Deno.kill(pid, "SIGCONT");
       }

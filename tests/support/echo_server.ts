@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { serveUnix, streamHandler } from "../../clients/grpc/server.ts";
 import type { Method } from "../../clients/grpc/method.ts";
+import { aborted } from "../../lib/abortable.ts";
 
 const bytes = {
   encode: (value: Uint8Array) => Buffer.from(value),
@@ -18,7 +19,7 @@ if (import.meta.main) {
   serveUnix(Deno.args[0] ?? "", [
     streamHandler(repeat, async function* (request, { signal }) {
       yield request;
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      await aborted(signal);
     }),
   ]);
 }

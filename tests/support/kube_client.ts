@@ -1,3 +1,4 @@
+import { onAbort } from "../../lib/abortable.ts";
 import { isObject, objectOrEmpty } from "../../lib/json_object.ts";
 import type { KubeAccess } from "./kube_access.ts";
 
@@ -86,12 +87,9 @@ export async function createKubeClient(
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     // Fetch's own tie between signal and body is lost when the `Response` is collected as garbage.
     const giveUp = () => void reader.cancel().catch(() => {});
-    signal.addEventListener("abort", giveUp, { once: true });
     await using stack = new AsyncDisposableStack();
-    stack.defer(() => {
-      signal.removeEventListener("abort", giveUp);
-      return reader.cancel().catch(() => {});
-    });
+    stack.defer(() => reader.cancel().catch(() => {}));
+    stack.use(onAbort(signal, giveUp));
     signal.throwIfAborted();
     for (let read; !(read = await reader.read()).done;) {
       const lines = (rest + read.value).split("\n");

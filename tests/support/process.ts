@@ -1,3 +1,5 @@
+import { onAbort } from "../../lib/abortable.ts";
+
 /** What a program that has ended left behind. */
 export interface Output {
   readonly code: number;
@@ -86,11 +88,10 @@ export async function startProcess(
   const send = (signal: Deno.Signal) => {
     if (!state.ended) child.kill(signal);
   };
-  const abort = () => send("SIGTERM");
-  options.signal?.addEventListener("abort", abort, { once: true });
+  const stopping = options.signal && onAbort(options.signal, () => send("SIGTERM"));
   const exited = child.status.then((status) => {
     state.ended = true;
-    options.signal?.removeEventListener("abort", abort);
+    stopping?.[Symbol.dispose]();
     return status.code;
   });
   const stop = async (patienceMs = 15_000) => {

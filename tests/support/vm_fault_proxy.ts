@@ -1,3 +1,5 @@
+import { aborted } from "../../lib/abortable.ts";
+
 /** How the answer to one create is spoilt. */
 export type CreateFault =
   | "none"
@@ -71,9 +73,7 @@ export function startVmFaultProxy(server: string, fault: () => CreateFault): VmF
         return await forward(request, body);
       case "hang":
         later(forward(request, body));
-        await new Promise<void>((resolve) =>
-          closing.signal.addEventListener("abort", () => resolve(), { once: true })
-        );
+        await aborted(closing.signal);
         return new Response(null, { status: 503 });
       case "failed":
         return said(500, "KUBERNETES::POD_FAILED");

@@ -15,6 +15,7 @@ const plugin: Deno.lint.Plugin = {
     "non-null": { create: nonNull },
     "double-cast": { create: doubleCast },
     "exported-function": { create: exportedFunction },
+    "abort-listener": { create: abortListener },
   },
 };
 export default plugin;
@@ -106,6 +107,27 @@ function exportedFunction(context: Deno.lint.RuleContext): Deno.lint.LintVisitor
           if (init?.type !== "ArrowFunctionExpression") continue;
           context.report({ node: init, message: "Export a function with the word `function`" });
         }
+      }
+    },
+  };
+}
+
+/** Of all that is awaited, what never comes because the event was over is the hardest to find. */
+function abortListener(context: Deno.lint.RuleContext): Deno.lint.LintVisitor {
+  if (pathOf(context) === "lib/abortable.ts") return {};
+  const message =
+    "Use `onAbort()` or `abortable()` of lib/abortable.ts: a listener that is added " +
+    "after the abort is never called";
+  return {
+    CallExpression(node) {
+      const { callee, arguments: [event] } = node;
+      const member = callee.type === "ChainExpression" ? callee.expression : callee;
+      if (
+        member.type === "MemberExpression" && member.property.type === "Identifier" &&
+        member.property.name === "addEventListener" &&
+        event?.type === "Literal" && event.value === "abort"
+      ) {
+        context.report({ node, message });
       }
     },
   };

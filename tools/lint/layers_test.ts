@@ -159,3 +159,16 @@ Deno.test("exported-function wants `function` and few arguments", () => {
   const fine = "export function f(a, b, options) {} const g = () => 1; export const h = { g };";
   assert.deepEqual(lint("lib/a.ts", fine), []);
 });
+
+Deno.test("abort-listener is for the one place that looks before it listens", () => {
+  for (
+    const source of [`s.addEventListener("abort", f);`, `a?.s.addEventListener("abort", f, o);`]
+  ) {
+    assert.match(lint("tests/a.ts", source)[0] ?? "", /^abort-listener: .*onAbort/, source);
+    assert.deepEqual(lint("lib/abortable.ts", source), []);
+  }
+  assert.deepEqual(
+    lint("islands/a.ts", `s.addEventListener("open", f); s.addEventListener(e, f);`),
+    [],
+  );
+});

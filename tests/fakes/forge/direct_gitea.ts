@@ -3,6 +3,7 @@ import { giteaErrorFrom } from "../../../clients/gitea/error.ts";
 import type { Gitea } from "../../../controller/gitea.ts";
 import type { Forge } from "../../../embedded/forge/forge.ts";
 import type { StoredRunner } from "../../../embedded/forge/store.ts";
+import { untilAborted } from "../../../lib/abortable.ts";
 import type { Secret } from "../../../lib/secret.ts";
 import {
   DeclareRequestSchema,
@@ -11,7 +12,7 @@ import {
   UpdateTaskRequestSchema,
 } from "../../../proto/gen/runner/v1/messages_pb.ts";
 import { create } from "../../../proto/runtime.ts";
-import { aborted, type Faults, take } from "./faults.ts";
+import { type Faults, take } from "./faults.ts";
 
 /** The `Gitea` port on a forge in this process; errors are those of the real client. */
 export function directGitea(
@@ -51,7 +52,7 @@ export function directGitea(
         signal,
         (runner) => forge.fetchTask(runner, create(FetchTaskRequestSchema, { tasksVersion })),
       );
-      if (answer.task !== undefined && take(faults, "handOutAndHang")) await aborted(signal);
+      if (answer.task !== undefined && take(faults, "handOutAndHang")) await untilAborted(signal);
       return answer;
     },
     updateTask: ({ outputs, state }, { signal }) =>

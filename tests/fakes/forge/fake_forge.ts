@@ -5,6 +5,7 @@ import { forgeHandler } from "../../../embedded/forge/server.ts";
 import type { ForgeStore, StoredRunner } from "../../../embedded/forge/store.ts";
 import { taskMessage } from "../../../embedded/forge/wire.ts";
 import type { Gitea } from "../../../controller/gitea.ts";
+import { untilAborted } from "../../../lib/abortable.ts";
 import { type Clock, systemClock } from "../../../lib/clock.ts";
 import { Secret } from "../../../lib/secret.ts";
 import {
@@ -13,7 +14,7 @@ import {
 } from "../../../proto/gen/runner/v1/messages_pb.ts";
 import { create } from "../../../proto/runtime.ts";
 import { directGitea } from "./direct_gitea.ts";
-import { aborted, type Faults, noFaults, take } from "./faults.ts";
+import { type Faults, noFaults, take } from "./faults.ts";
 
 /** The sample forge in this process, with faults to switch on. */
 export interface FakeForge {
@@ -105,7 +106,7 @@ export function createFakeForge(
     const answer = await serve(copy);
     if (hang && taskCount(real) > tasks) {
       await answer.body?.cancel();
-      await aborted(signal);
+      await untilAborted(signal);
     }
     if (endedCount(real) > ended && take(faults, "loseFinalAnswer")) {
       await answer.body?.cancel();
@@ -126,7 +127,7 @@ export function createFakeForge(
       if (faults.down) {
         throw new TypeError("error sending request: tcp connect error: Connection refused");
       }
-      const answer = await Promise.race([handler(request), aborted(request.signal)]);
+      const answer = await Promise.race([handler(request), untilAborted(request.signal)]);
       return answer;
     },
     addRunner(labels = ["self-hosted", "pod", "vm"]) {

@@ -49,11 +49,3 @@ export function take(faults: Faults, counter: Counter): boolean {
   faults[counter] -= 1;
   return true;
 }
-
-/** Rejects with the signal's reason when it aborts, and never resolves. */
-export function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
