@@ -8,6 +8,7 @@ import {
 import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Secret } from "../../lib/secret.ts";
+import { AnswerTooLong, boundedFetch } from "./bounded_fetch.ts";
 
 /** Keys and addresses of the provider are read again after so long. */
 const KNOWN_MS = 3_600_000;
@@ -118,6 +119,7 @@ async function discover(
   return await library.discovery(url, clientId, {}, authentication, {
     execute,
     timeout: TIMEOUT_SECONDS,
+    [library.customFetch]: boundedFetch,
   });
 }
 
@@ -170,6 +172,10 @@ function signInError(
   error: unknown,
   { action, check }: { readonly action: string; readonly check: string },
 ): SignInError {
+  const { cause } = error instanceof Error ? error : { cause: undefined };
+  if (cause instanceof AnswerTooLong) {
+    return new SignInError("unavailable", `${action}: its answer is ${cause.message}; ${REACH}`);
+  }
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const refused = error instanceof library.AuthorizationResponseError ||
     error instanceof library.ResponseBodyError || error instanceof library.ClientError;

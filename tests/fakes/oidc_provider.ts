@@ -1,4 +1,5 @@
 import { createHash, createSign, generateKeyPairSync } from "node:crypto";
+import { endless } from "../support/endless.ts";
 
 /** What a provider of OpenID Connect says of who signs in, and what it does wrong. */
 export interface ProviderBehaviour {
@@ -9,6 +10,8 @@ export interface ProviderBehaviour {
   nonce: string | null;
   /** `id:secret` that its token endpoint asks for, and compares as Gitea does, undecoded; null = none. */
   credentials: string | null;
+  /** Path whose answer never ends; null = none. */
+  endless: string | null;
 }
 
 /** A provider on loopback; what was asked of its token endpoint is kept. */
@@ -29,6 +32,7 @@ export function startOidcProvider(): TestProvider {
     foreignKey: false,
     nonce: null,
     credentials: null,
+    endless: null,
   };
   const codes = new Map<string, URLSearchParams>();
   const asked: URLSearchParams[] = [];
@@ -71,6 +75,9 @@ export function startOidcProvider(): TestProvider {
   const http = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const { pathname } = new URL(request.url);
     const { issuer } = server;
+    if (pathname === behaviour.endless) {
+      return new Response(endless(), { headers: { "content-type": "application/json" } });
+    }
     switch (pathname) {
       case "/.well-known/openid-configuration":
         return Response.json({

@@ -183,3 +183,21 @@ Deno.test("who has no role is told by which name the provider knows them, and wh
   );
   assert.equal(page.includes("<b>m") || page.includes("\u202e"), false);
 });
+
+Deno.test("a provider whose answer never ends is not read to its end, and named", async () => {
+  for (const path of ["/.well-known/openid-configuration", "/token", "/keys"]) {
+    await using t = setup();
+    if (path.startsWith("/.")) t.provider.behaviour.endless = path;
+    const before = Deno.memoryUsage().rss;
+    const answer = await (async () => {
+      if (path.startsWith("/.")) return await t.get("/sign-in/oidc");
+      const { url, cookie } = await t.leave();
+      t.provider.behaviour.endless = path;
+      return await t.get(`/sign-in/callback?${t.provider.approve(url)}`, cookie);
+    })();
+    await answer.body?.cancel();
+    assert.equal(answer.status, 503, path);
+    assert.match(t.why(), /longer than 1 MiB; OIDC_ISSUER must be/, path);
+    assert.ok(Deno.memoryUsage().rss - before < 200 * 2 ** 20, path);
+  }
+});
