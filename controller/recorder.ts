@@ -17,7 +17,15 @@ export interface Recorder {
   svidExpiry(at: number): void;
   watchEvent(source: string): void;
   slotLeak(): void;
+  /** What became of one delivery of Gitea's webhook. */
+  webhook(result: WebhookResult): void;
 }
+
+/**
+ * What a delivery of Gitea's webhook came to: Gitea is asked now, there is nothing to ask for, its
+ * signature is not of our secret, another replica leads, or it could not be read.
+ */
+export type WebhookResult = "asked" | "ignored" | "forged" | "not_leading" | "unreadable";
 
 /** Measures nothing. */
 export const noRecorder: Recorder = {
@@ -31,4 +39,5 @@ export const noRecorder: Recorder = {
   svidExpiry() {},
   watchEvent() {},
   slotLeak() {},
+  webhook() {},
 };

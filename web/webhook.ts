@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Recorder, WebhookResult } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isObject } from "../lib/json_object.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -29,6 +30,7 @@ export function createWebhook(deps: {
   readonly secret: Secret;
   /** Has Gitea asked now; false where another replica leads. */
   nudge(): boolean;
+  readonly recorder: Pick<Recorder, "webhook">;
   readonly clock: Clock;
   readonly logger: Logger;
 }): Webhook {
@@ -67,8 +69,21 @@ export function createWebhook(deps: {
     });
   };
 
-  return { respond: judge };
+  return {
+    async respond(request, requestId) {
+      const answer = await judge(request, requestId);
+      deps.recorder.webhook(RESULTS[answer.status] ?? "unreadable");
+      return answer;
+    },
+  };
 }
+
+const RESULTS: Readonly<Record<number, WebhookResult>> = {
+  202: "asked",
+  204: "ignored",
+  403: "forged",
+  503: "not_leading",
+};
 
 function isSigned(body: Uint8Array, stated: string | null, secret: Secret): boolean {
   if (stated === null || !/^[0-9a-f]{64}$/i.test(stated)) return false;

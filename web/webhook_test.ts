@@ -13,6 +13,7 @@ const QUEUED = JSON.stringify({ action: "queued", workflow_job: { id: 7 } });
 function setup(options: { readonly nudge?: () => boolean } = {}) {
   const clock = createFakeClock();
   const said: string[] = [];
+  const results: string[] = [];
   let nudges = 0;
   const note = (message: string, fields: unknown) => void said.push(message + Deno.inspect(fields));
   const logger = { ...silentLogger, warn: note, debug: note, child: () => logger };
@@ -23,6 +24,7 @@ function setup(options: { readonly nudge?: () => boolean } = {}) {
     webhook: createWebhook({
       secret: new Secret(SECRET),
       nudge: () => (nudges++, options.nudge?.() ?? true),
+      recorder: { webhook: (result) => void results.push(result) },
       clock,
       logger,
     }),
@@ -30,6 +32,7 @@ function setup(options: { readonly nudge?: () => boolean } = {}) {
   return {
     clock,
     said,
+    results,
     nudges: () => nudges,
     send: async (body: BodyInit, headers: Record<string, string>, method = "POST") =>
       await web.fetch(
@@ -52,6 +55,7 @@ Deno.test("POST /webhooks/gitea asks Gitea now for a queued job, whatever name w
   const answer = await t.send(QUEUED, signed(QUEUED));
   assert.equal(answer.status, 202);
   assert.equal(t.nudges(), 1);
+  assert.deepEqual(t.results, ["asked"]);
   assert.ok(answer.headers.get("x-request-id"));
 });
 
@@ -63,6 +67,7 @@ Deno.test("POST /webhooks/gitea asks nothing for other events and other actions"
     assert.equal((await t.send(body ?? "", headers)).status, 204);
   }
   assert.equal(t.nudges(), 0);
+  assert.deepEqual(t.results, ["ignored", "ignored", "ignored"]);
 });
 
 Deno.test("POST /webhooks/gitea refuses what is not signed with our secret, and tells no secret", async () => {
@@ -81,6 +86,7 @@ Deno.test("POST /webhooks/gitea refuses what is not signed with our secret, and 
   }
   assert.equal(t.nudges(), 0);
   assert.equal(t.said.length, forged.length);
+  assert.deepEqual(t.results, forged.map(() => "forged"));
   assert.ok(!t.said.join().includes(SECRET));
 });
 
@@ -94,6 +100,7 @@ Deno.test("POST /webhooks/gitea bounds size and time of a body", async () => {
   const answer = await slow;
   assert.equal(answer.status, 408);
   assert.match((await answer.json()).detail, /within 10 s/);
+  assert.deepEqual(t.results, ["unreadable", "unreadable"]);
 });
 
 Deno.test("POST /webhooks/gitea asks for the body again when that was cut off", async () => {
@@ -120,6 +127,7 @@ Deno.test("POST /webhooks/gitea says so where another replica leads", async () =
   const answer = await t.send(QUEUED, signed(QUEUED));
   assert.equal(answer.status, 503);
   assert.match((await answer.json()).detail, /leader polls anyway/);
+  assert.deepEqual(t.results, ["not_leading"]);
 });
 
 Deno.test("/webhooks/gitea takes POST alone", async () => {

@@ -68,9 +68,15 @@ export function openPages(deps: {
     clock,
     version,
     hosts: allowedHosts(config),
-    ...secret === null
-      ? {}
-      : { webhook: createWebhook({ secret, nudge: hints.nudge, clock, logger }) },
+    ...secret === null ? {} : {
+      webhook: createWebhook({
+        secret,
+        nudge: hints.nudge,
+        recorder: metrics.recorder,
+        clock,
+        logger,
+      }),
+    },
     standby: createStandby({ leader: sources.upstream, self: sources.self, clock, logger }),
   }));
   const { listen, health: healthListen } = config.admin;

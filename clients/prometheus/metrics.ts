@@ -89,6 +89,9 @@ export function createMetrics(
     "Slots held by nothing: always a fault of ours",
     [],
   );
+  const deliveries = counter("gdr_webhook_deliveries_total", "Deliveries of Gitea's webhook", [
+    "result",
+  ]);
   const svid = gauge("gdr_svid_expiry_seconds", "Time until our own SVID expires; NaN if none", []);
   const ages = gauge("gdr_watch_age_seconds", "Time since the last word of a source", ["source"]);
   const delay = gauge("gdr_event_loop_delay_seconds", "Worst delay since the last scrape", []);
@@ -124,6 +127,7 @@ export function createMetrics(
     },
     watchEvent: (name) => void lastWord.set(source(name), clock.monotonic()),
     slotLeak: () => leaks.inc(),
+    webhook: (result) => deliveries.inc({ result }),
   };
 
   const readGauges = () => {

@@ -41,6 +41,7 @@ const NAMES = [
   "gdr_svid_expiry_seconds",
   "gdr_watch_age_seconds",
   "gdr_slot_leaks_total",
+  "gdr_webhook_deliveries_total",
   "gdr_event_loop_delay_seconds",
   "gdr_build_info",
 ];
@@ -64,6 +65,7 @@ Deno.test("createMetrics() counts what the recorder is told", async () => {
   recorder.executorFailed("pod", "image_pull");
   recorder.recovered("vm", 5);
   recorder.slotLeak();
+  recorder.webhook("forged");
   for (
     const [name, value] of [
       [`gdr_fetch_total{result="task"}`, "2"],
@@ -78,6 +80,7 @@ Deno.test("createMetrics() counts what the recorder is told", async () => {
       [`gdr_recovered{backend="vm"}`, "5"],
       [`gdr_recovered{backend="pod"}`, "0"],
       ["gdr_slot_leaks_total", "1"],
+      [`gdr_webhook_deliveries_total{result="forged"}`, "1"],
     ] as const
   ) {
     assert.equal(await world.sample(name), value, name);

@@ -3,6 +3,7 @@
  * Gitea was given, and not with another one.
  */
 import assert from "node:assert/strict";
+import { noRecorder } from "../../controller/recorder.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { Secret } from "../../lib/secret.ts";
@@ -27,6 +28,7 @@ function listen(secret: string) {
   const webhook = createWebhook({
     secret: new Secret(secret),
     nudge: () => (seen.nudges++, true),
+    recorder: noRecorder,
     clock: systemClock,
     logger: silentLogger,
   });
