@@ -5,6 +5,7 @@ import type { AuditEntry, AuditLog } from "../controller/actions/audit.ts";
 import type { LeaderView } from "../controller/views/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { Upstream } from "../web/standby.ts";
 
 /** Actions that can be given later: pages are up before anything can be done. */
 export interface LateActions extends Actions {
@@ -22,7 +23,12 @@ const MOST_EARLY = 100;
  */
 export function createLateActions(
   leader: () => LeaderView,
-  deps: { readonly clock: Pick<Clock, "now">; readonly logger: Logger },
+  deps: {
+    /** Where the leader's dashboard is, as far as this process knows. */
+    readonly upstream: () => Pick<Upstream, "address"> | null;
+    readonly clock: Pick<Clock, "now">;
+    readonly logger: Logger;
+  },
 ): LateActions {
   const logger = deps.logger.child({ component: "actions" });
   let current: Actions | null = null;
@@ -53,7 +59,7 @@ export function createLateActions(
       if (actions !== null) return actions.act(action, request, call);
       const { holder, self } = leader();
       const detail = holder !== null && holder !== self
-        ? `Ask the leader: it is "${holder}"`
+        ? `Ask the leader: it is "${holder}"${at(deps.upstream())}`
         : "Try again in a moment: this process does not lead yet";
       refused({ kind: action.kind, target: targetOf(action) }, request, detail);
       return Promise.resolve<ActionOutcome>({ kind: "unavailable", detail });
@@ -62,4 +68,8 @@ export function createLateActions(
     tagOf: (target) => leading()?.tagOf(target) ?? null,
     refused,
   };
+}
+
+function at(leader: Pick<Upstream, "address"> | null): string {
+  return leader === null ? "" : ` at ${leader.address}`;
 }

@@ -15,11 +15,15 @@ const REQUEST: ActionRequest = {
   ifMatch: null,
 };
 
-function setup(leader: Partial<LeaderView>) {
+function setup(leader: Partial<LeaderView>, address: string | null = null) {
   const view = { mode: "nats", holder: null, self: "gdr-1", leading: false, ...leader };
   const clock = createFakeClock();
   const kept: AuditEntry[] = [];
-  const actions = createLateActions(() => view as LeaderView, { clock, logger: silentLogger });
+  const actions = createLateActions(() => view as LeaderView, {
+    upstream: () => address === null ? null : { address },
+    clock,
+    logger: silentLogger,
+  });
   return {
     view,
     clock,
@@ -64,6 +68,13 @@ Deno.test("createLateActions() audits at a standby what it refuses, with who lea
     ["cordon", 'Ask the leader: it is "gdr-0"'],
     ["label", "A viewer may not"],
   ]);
+});
+
+Deno.test("createLateActions() says where the leader's dashboard is, when that is known", async () => {
+  const t = setup({ holder: "gdr-0" }, "10.0.0.7:8080");
+  const outcome = await t.cordon();
+  assert.ok(outcome.kind === "unavailable");
+  assert.equal(outcome.detail, 'Ask the leader: it is "gdr-0" at 10.0.0.7:8080');
 });
 
 Deno.test("createLateActions() keeps the newest hundred refusals until there is an audit", async () => {

@@ -42,7 +42,11 @@ export function openPages(deps: {
 }): Pages {
   const { config, version, clock, logger, sources } = deps;
   const views = createLateViews(emptyBoard(deps));
-  const actions = createLateActions(views.leader, { clock, logger });
+  const actions = createLateActions(views.leader, {
+    upstream: sources.upstream,
+    clock,
+    logger,
+  });
   const hints = createLateNudge(() => views.leader().leading);
   const { webhookSecret: secret } = config.gitea;
   const { access: rules } = config.admin;
