@@ -1,5 +1,5 @@
-import { abortable } from "../lib/abortable.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createCondition } from "../lib/condition.ts";
 import type { Engine } from "./engine.ts";
 import { type BackendLoad, labelsOf, NO_BACKLOG, type Withdrawal } from "./labels.ts";
 import type { BackendName } from "./model/ids.ts";
@@ -27,7 +27,7 @@ export function createLabelState(deps: {
 }): LabelState {
   const { engine, clock } = deps;
   let backlogged = NO_BACKLOG;
-  let waiters = new Set<() => void>();
+  const change = createCondition();
 
   const loadOf = (backend: BackendName): BackendLoad => {
     const stored = engine.ledger.inState(backend, "stored");
@@ -54,9 +54,7 @@ export function createLabelState(deps: {
     const before = current.labels.join();
     current = decide();
     if (current.labels.join() === before) return;
-    const woken = waiters;
-    waiters = new Set();
-    for (const wake of woken) wake();
+    change.notifyAll();
   };
 
   return {
@@ -66,15 +64,7 @@ export function createLabelState(deps: {
     },
     refresh,
     withdrawn: (backend) => current.withdrawn[backend],
-    async changed(signal) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      waiters.add(resolve);
-      try {
-        await abortable(promise, signal);
-      } finally {
-        waiters.delete(resolve);
-      }
-    },
+    changed: change.wait,
     async run(signal) {
       while (!signal.aborted) {
         refresh();

@@ -1,4 +1,4 @@
-import { abortable } from "../lib/abortable.ts";
+import { createCondition } from "../lib/condition.ts";
 import type { Demand } from "./queue.ts";
 import type { AssignmentId } from "./model/ids.ts";
 import { holdsSlot, type State } from "./model/state.ts";
@@ -30,14 +30,11 @@ export function createPool(
   options: { capacity(): number; open(): boolean; unknown?(): number },
 ): Pool {
   const holders = new Set<AssignmentId>();
-  const waiters = new Set<() => void>();
+  const change = createCondition();
   const unknown = options.unknown ?? (() => 0);
   let reserved = 0;
   /** Slots that nobody holds; a message that is being opened holds none yet. */
   const room = () => options.open() ? options.capacity() - holders.size - unknown() : 0;
-  const notify = () => {
-    for (const wake of [...waiters]) wake();
-  };
   const pool: Pool = {
     capacity: options.capacity,
     holders: () => holders,
@@ -49,7 +46,7 @@ export function createPool(
       return {
         [Symbol.dispose]() {
           reserved--;
-          notify();
+          change.notifyAll();
         },
       };
     },
@@ -58,18 +55,10 @@ export function createPool(
       if (holds === holders.has(id)) return;
       if (holds) holders.add(id);
       else holders.delete(id);
-      notify();
+      change.notifyAll();
     },
-    refresh: notify,
-    async changed(signal) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      waiters.add(resolve);
-      try {
-        await abortable(promise, signal);
-      } finally {
-        waiters.delete(resolve);
-      }
-    },
+    refresh: change.notifyAll,
+    changed: change.wait,
   };
   return pool;
 }
