@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { executorOf } from "../tests/support/executor_of.ts";
 import { fc } from "../tests/support/property.ts";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
 import { events } from "../tests/support/state_events.ts";
@@ -68,19 +69,10 @@ Deno.test("dispatch() keeps the last ended ones only, and what pages show of the
   for (let task = 1; task <= 10; task++) {
     const entry = world.ledger.add(infoOf(task), { kind: "stored" }, 0);
     entry.message = messageOf(entry);
-    entry.executor = {
-      name: "ci-00-1" as never,
-      uid: "u",
-      phase: "running",
+    entry.executor = executorOf({
       metadata: { labels: { a: "x".repeat(1_000) }, annotations: {} },
-      createdAt: 0,
-      identityTarget: null,
-      terminating: false,
-      ended: null,
-      terminal: false,
       node: "n1",
-      waiting: null,
-    };
+    });
     dispatch(world, task, [...LIFE, ...END]);
   }
   const kept = [...world.ledger.entries()];

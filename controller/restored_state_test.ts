@@ -1,25 +1,14 @@
 import assert from "node:assert/strict";
 import { recordOf } from "../tests/contract/records_suite.ts";
+import { executorOf } from "../tests/support/executor_of.ts";
 import type { Executor } from "./backend.ts";
 import type { TaskRecord } from "./model/record.ts";
 import type { State } from "./model/state.ts";
 import { restoredState } from "./restored_state.ts";
 
 const NOW = 1_000_000;
-const name = "ci-00-1" as Executor["name"];
-const alive: Executor = {
-  name,
-  uid: "u1",
-  phase: "running",
-  metadata: { labels: {}, annotations: {} },
-  createdAt: 0,
-  identityTarget: "t",
-  terminating: false,
-  ended: null,
-  terminal: false,
-  node: null,
-  waiting: null,
-};
+const alive = executorOf({ uid: "u1", identityTarget: "t" });
+const { name } = alive;
 const ended: Executor = {
   ...alive,
   ended: { code: "executor_failed", detail: "exit code 1", exitCode: 1, lastLines: [] },

@@ -3,24 +3,11 @@ import { BackendError, type Executor, type ExecutorChange } from "../../controll
 import type { ExecutorName } from "../../controller/model/ids.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
+import { executorOf } from "../../tests/support/executor_of.ts";
 import { SandboxError } from "./sandboxes.ts";
 import { pollSandboxes } from "./watch.ts";
 
-function executor(name: string, phase = "Running"): Executor {
-  return {
-    name: name as ExecutorName,
-    uid: `uid-${name}`,
-    phase,
-    metadata: { labels: {}, annotations: {} },
-    createdAt: 0,
-    identityTarget: null,
-    terminating: false,
-    ended: null,
-    terminal: false,
-    node: null,
-    waiting: null,
-  };
-}
+const executor = (name: string, phase = "Running") => executorOf({ name, phase });
 
 function setup(list: () => Executor[]) {
   const clock = createFakeClock();

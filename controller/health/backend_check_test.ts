@@ -1,29 +1,13 @@
 import assert from "node:assert/strict";
-import type { Backend, Executor } from "../backend.ts";
+import { executorOf } from "../../tests/support/executor_of.ts";
+import type { Backend } from "../backend.ts";
 import { checkBackend } from "./backend_check.ts";
-import type { ExecutorName } from "../model/ids.ts";
 
 const { signal } = new AbortController();
 
-function executor(name: string): Executor {
-  return {
-    name: name as ExecutorName,
-    uid: name,
-    phase: "Running",
-    metadata: { labels: {}, annotations: {} },
-    createdAt: 0,
-    identityTarget: null,
-    terminating: false,
-    ended: null,
-    terminal: false,
-    node: null,
-    waiting: null,
-  };
-}
-
 function backend(others?: readonly string[]): Pick<Backend, "list" | "others"> {
   return {
-    list: () => Promise.resolve([executor("ci-1"), executor("ci-2")]),
+    list: () => Promise.resolve([executorOf({ name: "ci-1" }), executorOf({ name: "ci-2" })]),
     ...others === undefined ? {} : { others: () => Promise.resolve(others) },
   };
 }
@@ -46,7 +30,7 @@ Deno.test("checkBackend() names one of what no controller of executors has made"
 
 Deno.test("checkBackend() names executors that are unknown or foreign", async () => {
   const strangers = ["a", "b", "c", "d"].map((name) => ({
-    executor: executor(name),
+    executor: executorOf({ name }),
     ownership: "foreign" as const,
     why: "another instance",
   }));

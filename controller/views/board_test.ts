@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { executorOf } from "../../tests/support/executor_of.ts";
 import { createLedgerWorld, infoOf } from "../../tests/support/ledger_world.ts";
 import { operationOf } from "../../tests/support/operations.ts";
 import { events } from "../../tests/support/state_events.ts";
@@ -224,7 +225,7 @@ Deno.test("subscribe() tells of executors: when they come, speak and go", () => 
     stop.signal,
   );
   dispatch(1, "delivered");
-  entry.executor = executor;
+  entry.executor = executorOf();
   dispatch(1, "seen", "ready", "claim", "held", "messageGone");
   entry.heartbeatAt = 5;
   ledger.touch(entry);
@@ -339,20 +340,6 @@ Deno.test("operation(), operations(), audit() and health() are empty where nothi
   assert.deepEqual(board.health(), { selfTests: [], versions: [] });
   await board.recheck(new AbortController().signal);
 });
-
-const executor = {
-  name: "ci-00-1" as NonNullable<Entry["executor"]>["name"],
-  uid: "u1",
-  phase: "running",
-  metadata: { labels: {}, annotations: {} },
-  createdAt: 0,
-  identityTarget: null,
-  terminating: false,
-  ended: null,
-  terminal: false,
-  node: null,
-  waiting: null,
-};
 
 function told(
   task: number,

@@ -9,6 +9,7 @@ import {
   type World,
   type WorldOptions,
 } from "../support/engine_world.ts";
+import { executorOf } from "../support/executor_of.ts";
 import type { Fate } from "../support/fake_executor.ts";
 import { operate, type OperateOptions, type Operating } from "../support/operating.ts";
 
@@ -297,19 +298,7 @@ async function unknown() {
   const world = stack.use(await createWorld({ capacity: 1 }));
   const name = world.executor(1);
   const uid = "uid-9";
-  world.pod.put({
-    name,
-    uid,
-    phase: "running",
-    metadata: { labels: {}, annotations: {} },
-    createdAt: world.clock.now(),
-    identityTarget: null,
-    terminating: false,
-    ended: null,
-    terminal: false,
-    node: null,
-    waiting: null,
-  });
+  world.pod.put(executorOf({ name, uid, createdAt: world.clock.now() }));
   const controller = await world.start();
   await world.submit(2);
   await world.clock.advance(5_000);

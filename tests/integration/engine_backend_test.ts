@@ -4,6 +4,7 @@ import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
 import { FROM_CLAIM, HAPPY, TO_READY } from "../support/engine_events.ts";
 import { createWorld } from "../support/engine_world.ts";
 import type { FakeMethod } from "../fakes/backend.ts";
+import { executorOf } from "../support/executor_of.ts";
 
 interface Trouble {
   readonly method: FakeMethod;
@@ -239,19 +240,12 @@ Deno.test("engine takes up an executor that becomes unreadable as unknown, and f
 });
 
 function strange(name: string): Executor {
-  return {
-    name: name as Executor["name"],
+  return executorOf({
+    name,
     uid: "strange",
-    phase: "running",
     metadata: { labels: { "ci.test.example/runner": "true" }, annotations: {} },
-    createdAt: 0,
     identityTarget: "x",
-    terminating: false,
-    ended: null,
-    terminal: false,
-    node: null,
-    waiting: null,
-  };
+  });
 }
 
 const foreign = {
