@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { GATE_FLAGS, GATE_PERMISSIONS } from "../backends/gate_flags.ts";
 import { bundleProgram } from "../clients/esbuild/program.ts";
 import { closedFolder } from "../lib/closed_folder.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -30,19 +31,6 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 const GATE = new URL("../executor/main.ts", import.meta.url);
 const SAMPLE_RUNNER = new URL("./sample_runner/main.ts", import.meta.url);
 const RUNNER_NAMES = ["gitea-runner", "act_runner"];
-/** Reading files, the network and the runner itself: what it may do is bounded by its user. */
-const PERMISSIONS = ["--allow-net", "--allow-read", "--allow-write", "--allow-env", "--allow-run"];
-const DENO_FLAGS = [
-  "--quiet",
-  "--no-prompt",
-  "--no-config",
-  "--no-lock",
-  "--no-remote",
-  "--no-npm",
-  "--cached-only",
-  // Small young generation: the gate holds little for long.
-  "--v8-flags=--max-semi-space-size=1,--max-old-space-size=256",
-];
 
 /**
  * Puts the identity gate, and with it what the image of a Pod would hold, into a folder: bundles
@@ -70,7 +58,7 @@ export async function installExecutor(options: ExecutorImageOptions): Promise<Ex
     bundle(GATE, "gate"),
     official === null ? bundle(SAMPLE_RUNNER, "sample") : install(official, "gitea-runner"),
   ]);
-  const run = (file: string) => [deno, "run", ...DENO_FLAGS, ...PERMISSIONS, file];
+  const run = (file: string) => [deno, "run", ...GATE_FLAGS, ...GATE_PERMISSIONS, file];
   for (const file of official === null ? [gate, program] : [gate]) {
     await warm(run(file), { bundle: file, cache });
   }

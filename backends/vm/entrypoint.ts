@@ -1,3 +1,5 @@
+import { GATE_FLAGS, GATE_PERMISSIONS } from "../gate_flags.ts";
+
 /**
  * The executor image's program, as its ENTRYPOINT has it: a sandbox of a pool is told what to run. The
  * server's `bootstrap.sh` replaces itself with it, so that no shell keeps the capability.
@@ -5,18 +7,7 @@
 export const EXECUTOR_ENTRYPOINT: readonly string[] = [
   "/usr/local/bin/deno",
   "run",
-  "--quiet",
-  "--no-prompt",
-  "--no-config",
-  "--no-lock",
-  "--no-remote",
-  "--no-npm",
-  "--cached-only",
-  "--v8-flags=--max-semi-space-size=1,--max-old-space-size=256",
-  "--allow-net",
-  "--allow-read",
-  "--allow-write",
-  "--allow-env",
-  "--allow-run",
+  ...GATE_FLAGS,
+  ...GATE_PERMISSIONS,
   "/opt/identity-gate/gate.mjs",
 ];

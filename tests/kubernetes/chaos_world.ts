@@ -1,3 +1,4 @@
+import { GATE_FLAGS } from "../../backends/gate_flags.ts";
 import { bundleProgram } from "../../clients/esbuild/program.ts";
 import { instanceOf } from "../../controller/model/ids.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -176,14 +177,7 @@ const TEMPLATE = {
       command: [
         "/usr/local/bin/deno",
         "run",
-        "--quiet",
-        "--no-prompt",
-        "--no-config",
-        "--no-lock",
-        "--no-remote",
-        "--no-npm",
-        "--cached-only",
-        "--v8-flags=--max-semi-space-size=1,--max-old-space-size=256",
+        ...GATE_FLAGS,
         "--allow-all",
         `${GATE_FOLDER}/gate.mjs`,
       ],
