@@ -16,6 +16,7 @@ export interface TlsFrontDeps {
   readonly route: GiteaRoute;
   readonly certificate: { readonly certificatePem: string; readonly privateKeyPem: string };
   readonly logger: Logger;
+  /** Ends requests under way; disposing does, too. */
   readonly signal: AbortSignal;
 }
 
@@ -25,6 +26,8 @@ export interface TlsFrontDeps {
  * per connection in Deno 2.9. Gitea's own certificate is verified by `fetch`.
  */
 export function openTlsFront(deps: TlsFrontDeps): TlsFront {
+  const closing = new AbortController();
+  const signal = AbortSignal.any([deps.signal, closing.signal]);
   const server = Deno.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -32,13 +35,15 @@ export function openTlsFront(deps: TlsFrontDeps): TlsFront {
     key: deps.certificate.privateKeyPem,
     onListen: () => {},
     onError: (error) => {
-      if (!deps.signal.aborted) deps.logger.warn("proxy request failed", { error });
+      if (!signal.aborted) deps.logger.warn("proxy request failed", { error });
       return new Response("no answer\n", { status: 502 });
     },
-  }, (request) => handle(deps, request));
+  }, (request) => handle({ ...deps, signal }, request));
   return {
     port: server.addr.port,
     async [Symbol.asyncDispose]() {
+      // The server waits for every request, also for one whose client has gone.
+      closing.abort(new DOMException("The gate's proxy is closed", "AbortError"));
       await server.shutdown();
     },
   };

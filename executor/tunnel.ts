@@ -44,10 +44,12 @@ export function openTunnel(request: TunnelRequest, options: TunnelOptions): void
   });
   far.on("error", (error) => {
     options.logger.debug("tunnel ended", { target: options.target, error });
+  });
+  // Also after an error. A proxy may go without one, and without an answer.
+  far.on("close", () => {
     if (joined) socket.destroy();
     else socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
   });
-  far.on("close", () => joined ? socket.destroy() : undefined);
   socket.on("error", () => far.destroy());
   socket.on("close", () => far.destroy());
 }

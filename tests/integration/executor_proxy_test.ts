@@ -1,11 +1,18 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { connect as connectTcp } from "node:net";
+import {
+  type AddressInfo,
+  connect as connectTcp,
+  createServer as createTcpServer,
+  type Socket,
+} from "node:net";
 import { connect as connectTls } from "node:tls";
 import { createGateCertificate } from "../../clients/x509/gate_certificate.ts";
 import { createGiteaRoute } from "../../executor/gitea_route.ts";
-import { openGateProxy } from "../../executor/proxy.ts";
+import { type GateProxyDeps, openGateProxy } from "../../executor/proxy.ts";
 import type { RunnerCall } from "../../executor/runner_answer.ts";
+import { abortable, untilAborted } from "../../lib/abortable.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 
 interface Origin extends AsyncDisposable {
@@ -47,13 +54,38 @@ async function openOrigin(): Promise<Origin> {
   };
 }
 
+/** Connections and nothing else, as `serve` has them. */
+async function openTcp(serve: (socket: Socket) => void) {
+  const sockets = new Set<Socket>();
+  let accepted = Promise.withResolvers<void>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket.on("error", () => {}));
+    serve(socket);
+    accepted.resolve();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    /** Resolves at the next connection, at once when there was one since the last call. */
+    async accepted() {
+      await accepted.promise;
+      accepted = Promise.withResolvers();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
 function portOf(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("Listen: no port");
   return address.port;
 }
 
-async function setup(giteaUrl: string, secure = false) {
+async function setup(giteaUrl: string, secure = false, more: Partial<GateProxyDeps> = {}) {
   const calls: RunnerCall[] = [];
   const stop = new AbortController();
   const host = new URL(giteaUrl).hostname;
@@ -74,6 +106,7 @@ async function setup(giteaUrl: string, secure = false) {
       },
     },
     ...(secure ? { certificate } : {}),
+    ...more,
   });
   const client = Deno.createHttpClient({
     proxy: { url: proxy.url },
@@ -81,6 +114,7 @@ async function setup(giteaUrl: string, secure = false) {
   });
   return {
     calls,
+    proxy,
     port: Number(new URL(proxy.url).port),
     certificate,
     fetch: (url: string, init: RequestInit = {}) =>
@@ -244,5 +278,47 @@ Deno.test("openGateProxy() tunnels every other CONNECT without looking inside", 
   socket.write(`POST ${RPC}/FetchTask HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc`);
   await until(/got 3/);
   assert.equal(it.calls.length, 0);
+  await new Promise<void>((resolve) => socket.on("close", () => resolve()).destroy());
+});
+
+Deno.test("openGateProxy() is closed at once while calls are held and origins are silent", async () => {
+  await using silent = await openTcp(() => {});
+  for (const secure of [false, true]) {
+    const gitea = `${secure ? "https" : "http"}://127.1:${silent.port}`;
+    const held = Promise.withResolvers<void>();
+    await using it = await setup(gitea, secure, {
+      service: {
+        refuse: () => undefined,
+        answer(_call, signal) {
+          held.resolve();
+          return untilAborted(signal);
+        },
+      },
+    });
+    const calls = Promise.allSettled([
+      it.fetch(`${gitea}${RPC}/Declare`, { method: "POST" }),
+      it.fetch(`${gitea}/api/v1/version`),
+    ]);
+    await Promise.all([held.promise, silent.accepted()]);
+    using limit = systemClock.timeout(5_000);
+    await abortable(Promise.resolve(it.proxy[Symbol.asyncDispose]()), limit.signal);
+    for (const call of await calls) {
+      if (call.status === "fulfilled") await call.value.body?.cancel();
+    }
+  }
+});
+
+Deno.test("openGateProxy() answers 502 when the proxy on the way goes without an answer", async () => {
+  await using upstream = await openTcp((socket) => socket.once("data", () => socket.end()));
+  await using it = await setup("http://gitea.test", false, {
+    upstreamProxy: () => new URL(`http://127.0.0.1:${upstream.port}`),
+  });
+  const socket = connectTcp(it.port, "127.0.0.1");
+  socket.write("CONNECT example.test:443 HTTP/1.1\r\nHost: example.test\r\n\r\n");
+  using limit = systemClock.timeout(5_000);
+  const answer = new Promise<string>((resolve) =>
+    socket.once("data", (part) => resolve(`${part}`))
+  );
+  assert.match(await abortable(answer, limit.signal), /^HTTP\/1\.1 502 /);
   await new Promise<void>((resolve) => socket.on("close", () => resolve()).destroy());
 });
