@@ -6,7 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { connectFailure } from "./connect_failure.ts";
-import { keepErrorListeners } from "./socket_errors.ts";
+import { guardSockets } from "./library_sockets.ts";
 import { createRequester, type Requester } from "./requester.ts";
 
 /** Where NATS is and how to be let in; the part of the configuration of the same names. */
@@ -72,7 +72,7 @@ export function connectNats(
   options: NatsOptions,
   deps: { readonly logger: Logger; readonly clock: Clock },
 ): NatsConnection {
-  keepErrorListeners();
+  guardSockets();
   const { clock } = deps;
   const logger = deps.logger.child({ component: "nats" });
   const waitMs = options.reconnectWaitMs ?? 250;

@@ -1,15 +1,20 @@
 import net from "node:net";
 
 /**
- * `nats` 2.29 takes all listeners off its socket twice while it connects (after the dial, and after the
- * server's INFO). A connection that is reset in between has nobody to tell: the error would be an
- * uncaught one and end the process. This leaves every socket that is made as `nats` makes them
- * (`createConnection(port, host, listener)`) one listener that does nothing. The library hears of the
- * end all the same, by its own time-out.
+ * Takes two faults out of the sockets that `nats` 2.29 makes, by `createConnection(port, host, listener)`:
+ *
+ * - It takes all listeners off its socket twice while it connects (after the dial, and after the server's
+ *   INFO). A connection that is reset in between has nobody to tell: the error would be an uncaught one
+ *   and end the process. Such a socket keeps one listener that does nothing. The library hears of the
+ *   end all the same, by its own time-out.
+ * - Before it gives a silent connection up it waits until all that was written has left, by an empty
+ *   write. A server that is gone or frozen takes nothing any more: with more unsent than the kernel holds,
+ *   the connection would never be given up, nor made anew. So an empty write is done at once. (In Deno
+ *   2.9.6 a socket of TLS takes everything by itself, and never holds up such a write.)
  */
-export function keepErrorListeners(): void {
-  if (kept) return;
-  kept = true;
+export function guardSockets(): void {
+  if (guarded) return;
+  guarded = true;
   const original = net.createConnection;
   const create = (...args: Parameters<typeof original>): net.Socket => {
     const socket = original(...args);
@@ -20,7 +25,7 @@ export function keepErrorListeners(): void {
   net.createConnection = create as typeof original;
 }
 
-let kept = false;
+let guarded = false;
 
 function guard(socket: net.Socket): void {
   const remove = socket.removeAllListeners.bind(socket);
@@ -31,6 +36,17 @@ function guard(socket: net.Socket): void {
     socket.on("error", ignore);
     return socket;
   };
+  const { write } = socket;
+  Object.assign(socket, {
+    write(...args: readonly unknown[]): boolean {
+      const [bytes, done] = args;
+      if (!(bytes instanceof Uint8Array) || bytes.length > 0 || typeof done !== "function") {
+        return Reflect.apply(write, socket, args);
+      }
+      queueMicrotask(() => done());
+      return true;
+    },
+  });
 }
 
 function ignore(): void {}

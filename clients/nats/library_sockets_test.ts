@@ -1,15 +1,25 @@
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import net from "node:net";
-import { keepErrorListeners } from "./socket_errors.ts";
+import { abortable } from "../../lib/abortable.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { guardSockets } from "./library_sockets.ts";
 
-Deno.test("keepErrorListeners() leaves a socket deaf to its errors when its listeners are taken off", async () => {
-  keepErrorListeners();
-  keepErrorListeners();
-  const server = net.createServer((peer) => peer.end());
+/** As the library has them. */
+const library: typeof net = createRequire(import.meta.url)("net");
+
+async function portOf(server: net.Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   assert.ok(typeof address === "object" && address !== null);
-  const socket = net.createConnection(address.port, "127.0.0.1", () => {});
+  return address.port;
+}
+
+Deno.test("guardSockets() leaves a socket deaf to its errors when its listeners are taken off", async () => {
+  guardSockets();
+  guardSockets();
+  const server = net.createServer((peer) => peer.end());
+  const socket = library.createConnection(await portOf(server), "127.0.0.1", () => {});
   await new Promise((resolve) => socket.once("connect", resolve));
   socket.on("error", () => assert.fail("this listener was taken off"));
   socket.removeAllListeners();
@@ -17,5 +27,23 @@ Deno.test("keepErrorListeners() leaves a socket deaf to its errors when its list
   socket.destroy(new Error("reset"));
   await closed;
   assert.equal(socket.listenerCount("error"), 1);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+Deno.test("guardSockets() lets an empty write be done although the server takes nothing any more", async () => {
+  guardSockets();
+  const peers = new Set<net.Socket>();
+  const server = net.createServer((peer) => void peers.add(peer.pause()));
+  const socket = library.createConnection(await portOf(server), "127.0.0.1", () => {});
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.write(new Uint8Array(32 * 2 ** 20));
+  using limit = systemClock.timeout(5_000);
+  const done = new Promise<void>((resolve) => socket.write(new Uint8Array(), () => resolve()));
+  await abortable(done, limit.signal);
+  assert.ok(socket.writableLength > 0);
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  socket.destroy();
+  await closed;
+  for (const peer of peers) peer.destroy();
   await new Promise((resolve) => server.close(resolve));
 });
