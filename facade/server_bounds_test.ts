@@ -4,6 +4,8 @@ import { connect } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Result } from "../proto/gen/runner/v1/messages_pb.ts";
 import { Code, ConnectError } from "../clients/connect/error.ts";
+import { abortable } from "../lib/abortable.ts";
+import { systemClock } from "../lib/clock.ts";
 import {
   createRecordedLogger,
   JOB_ID,
@@ -73,6 +75,19 @@ Deno.test("connections of one SPIFFE ID are bounded, those of others are not", a
   given.closeNewest(4);
   await eventually(() => given.facade.status().connections === 0, { what: "no connection" });
   assert.equal(await call(), "ok");
+});
+
+Deno.test("createFacade() closes at once although a client has connected and says nothing", async () => {
+  await using given = await setupFacade();
+  const socket = connect(given.facade.port, "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  const closed = once(socket.resume(), "close");
+  // Accepted later, so that the other one is.
+  assert.equal(await codeOf((await given.executor()).client.ping({ data: "x" })), "ok");
+  using limit = systemClock.timeout(5_000);
+  await abortable(Promise.resolve(given.facade[Symbol.asyncDispose]()), limit.signal);
+  await closed;
 });
 
 Deno.test("createFacade() survives clients that vanish in the middle of anything", async () => {

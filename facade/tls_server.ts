@@ -1,5 +1,5 @@
 import http2 from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { NodeRequest, NodeResponse } from "../clients/connect/node_handler.ts";
 import type { Svid } from "../clients/spiffe/workload_api.ts";
 import { listenHost } from "../lib/every_address.ts";
@@ -48,6 +48,12 @@ export function createTlsServer(
     settings: { maxConcurrentStreams: STREAMS_PER_CONNECTION },
     ...tlsOf(options.svid),
   }, answer);
+  // Those without a handshake, too: the server's end waits for each.
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   server.on("secureConnection", (socket) => {
     // A client that vanishes must never become an uncaught error.
     socket.on("error", (error: unknown) => logger.debug("connection failed", { error }));
@@ -66,6 +72,7 @@ export function createTlsServer(
       new Promise((resolve) => {
         server.close(() => resolve());
         connections.destroy();
+        for (const socket of sockets) socket.destroy();
       }),
   };
 }
