@@ -81,7 +81,8 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
   const { svids, recorder, clock, trustDomain } = deps;
   const logger = deps.logger.child({ component: "facade" });
   await using setup = new AsyncDisposableStack();
-  let svid = await svids.ready(options.signal);
+  const first = await svids.ready(options.signal);
+  let svid = svids.current() ?? first;
   const tasks = setup.use(createTaskGroup(logger, options.signal));
   const sealLater = (relay: Relay) =>
     tasks.spawn("seal log", (signal) => sealPatiently(relay, { ...deps, signal }));
@@ -108,9 +109,8 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
     logger,
     ...(maxConnections === undefined ? {} : { maxConnections }),
   }));
-  const port = await server.listen(options);
-
   recorder.svidExpiry(svid.expiresAt);
+  // Before anything is waited for: one that comes meanwhile would be missed, and the next is late.
   setup.use(svids.subscribe((next) => {
     svid = next;
     server.rotate(next);
@@ -120,6 +120,8 @@ export async function createFacade(deps: FacadeDeps, options: FacadeOptions): Pr
       expiresAt: new Date(next.expiresAt),
     });
   }));
+  const port = await server.listen(options);
+
   const host = SELF[options.hostname] ?? options.hostname;
   const tested = { at: clock.now(), ...await selfTest({ host, port, svid, nonce }) };
   tasks.spawn("sweep registry", async (signal) => {

@@ -4,6 +4,7 @@ import { createFakeClock } from "../lib/fake_clock.ts";
 import { FetchTaskRequestSchema, Result } from "../proto/gen/runner/v1/messages_pb.ts";
 import { create, toBinary } from "../proto/runtime.ts";
 import { Code, ConnectError } from "../clients/connect/error.ts";
+import type { Svid, SvidSource } from "../clients/spiffe/workload_api.ts";
 import { createAuthority } from "../clients/x509/trust_domain.ts";
 import { executorName, instanceOf } from "../controller/model/ids.ts";
 import { GiteaError } from "../controller/gitea.ts";
@@ -240,6 +241,36 @@ Deno.test("the certificate rotates under a live connection, which stays", async 
     assert.equal(await codeOf(given.runner(null, {}).ping({ data: "x" })), "no connection");
     given.closeNewest(2);
   }
+});
+
+Deno.test("createFacade() serves an SVID that comes while it begins to listen", async () => {
+  const authority = await createAuthority(TRUST_DOMAIN, Date.now());
+  const id = `spiffe://${TRUST_DOMAIN}/controller`;
+  const first = await issueSvid(authority, [id]);
+  const next = { ...await issueSvid(authority, [id]), expiresAt: first.expiresAt + 1_000 };
+  let current = first;
+  const listeners = new Set<(svid: Svid) => void>();
+  const svids: SvidSource = {
+    current: () => current,
+    ready() {
+      const rotate = async () => {
+        // Whoever waits for the first goes on before this, and then for the socket, which takes longer.
+        for (let turns = 0; turns < 20; turns++) await Promise.resolve();
+        current = next;
+        for (const listener of listeners) listener(next);
+      };
+      void rotate();
+      return Promise.resolve(first);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return { [Symbol.dispose]: () => void listeners.delete(listener) };
+    },
+    status: () => ({ state: "live", since: 0, lastError: null }),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  await using given = await setupFacade({ deps: { svids } });
+  assert.equal(given.facade.status().certificateExpiresAt, next.expiresAt);
 });
 
 Deno.test("an SVID that expires under a live connection is worth nothing, and the connection ends", async () => {
