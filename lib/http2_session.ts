@@ -1,4 +1,4 @@
-import http2, { type Http2Session } from "node:http2";
+import http2, { type ClientHttp2Session, type Http2Session } from "node:http2";
 
 /**
  * Makes a session of `node:http2` safe to receive GOAWAY: from now on it is destroyed in the next turn
@@ -17,8 +17,28 @@ export function deferDestroy(session: Http2Session): void {
   };
 }
 
-/** Applies {@link deferDestroy} to the sessions of libraries that call `node:http2` themselves. */
-export function deferDestroyEverywhere(): void {
+/**
+ * Destroys a client's session with an error unless its server has sent its settings within `ms`: one that
+ * accepts the connection and then hangs would be waited for until it ends. Call it right after `connect`.
+ */
+export function boundHandshake(session: ClientHttp2Session, ms: number): void {
+  const limit = setTimeout(() => {
+    session.destroy(new Error(`Connect by HTTP/2: no settings within ${ms / 1000} s`));
+  }, ms);
+  limit.unref();
+  const done = () => clearTimeout(limit);
+  session.once("remoteSettings", done);
+  session.once("close", done);
+}
+
+/** As gRPC has it for one attempt to connect. */
+const HANDSHAKE_MS = 20_000;
+
+/**
+ * Applies {@link deferDestroy} and {@link boundHandshake} to the sessions of libraries that call
+ * `node:http2` themselves.
+ */
+export function guardSessionsEverywhere(): void {
   if (guarded) return;
   guarded = true;
   const { createServer, connect } = http2;
@@ -28,6 +48,7 @@ export function deferDestroyEverywhere(): void {
     connect: (...args: Parameters<typeof connect>) => {
       const session = connect(...args);
       deferDestroy(session);
+      boundHandshake(session, HANDSHAKE_MS);
       return session;
     },
   });

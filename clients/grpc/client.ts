@@ -1,6 +1,6 @@
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
 import { onAbort } from "../../lib/abortable.ts";
-import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
+import { guardSessionsEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
 
@@ -27,7 +27,7 @@ export interface GrpcClient extends Disposable {
  * peer's credentials are the protection.
  */
 export function openUnixClient(path: string): GrpcClient {
-  deferDestroyEverywhere();
+  guardSessionsEverywhere();
   const client = new Client(`unix:${path}`, credentials.createInsecure(), {
     // A server on this machine comes back within moments; the default waits up to two minutes.
     "grpc.initial_reconnect_backoff_ms": 100,

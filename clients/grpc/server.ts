@@ -6,7 +6,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { abortable } from "../../lib/abortable.ts";
-import { deferDestroyEverywhere } from "../../lib/http2_session.ts";
+import { guardSessionsEverywhere } from "../../lib/http2_session.ts";
 import { GrpcError, grpcNumber } from "./grpc_error.ts";
 import type { Method } from "./method.ts";
 import { listenUnix, type UnixListener } from "./unix_listener.ts";
@@ -48,7 +48,7 @@ export function streamHandler<I, O>(
  * Disposing ends every call and removes the socket. Throws an `Error` when it cannot listen.
  */
 export function serveUnix(path: string, handlers: readonly StreamHandler[]): AsyncDisposable {
-  deferDestroyEverywhere();
+  guardSessionsEverywhere();
   const server = new Server();
   const closing = new AbortController();
   const services: GrpcStreams = {
