@@ -1,4 +1,4 @@
-import { abortable } from "../../lib/abortable.ts";
+import { abortable, onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { X509SVIDResponse } from "../../proto/gen/workload/workload_pb.ts";
@@ -51,11 +51,14 @@ const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
 /** A first answer takes SPIRE 0.2 s. */
 const FIRST_ANSWER_MS = 30_000;
+/** The platform's timers count no further. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Keeps the SVID of this process fresh from the Workload API until the signal aborts or the source
  * is disposed. The stream is opened again for ever, with back-off from 0.1 to 5 s: the API ends it
- * with PERMISSION_DENIED while there is no entry, and with UNAVAILABLE when the agent goes.
+ * with PERMISSION_DENIED while there is no entry, and with UNAVAILABLE when the agent goes. One that gives
+ * no SVID for 30 s, or none before the last one has expired, is given up with its connection.
  *
  * Throws a `TypeError` at once when `endpoint` is not a unix socket.
  */
@@ -71,6 +74,7 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
   const stopped = AbortSignal.any([signal, stop.signal]);
   const listeners = new Set<(svid: Svid) => void>();
   let current: Svid | null = null;
+  let delay = FIRST_DELAY_MS;
   let status: SvidStatus = { state: "waiting", since: clock.now(), lastError: null };
 
   const enter = (state: SvidStatus["state"], lastError: string | null) => {
@@ -79,14 +83,15 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
     status = { state, since, lastError };
     if (lastError !== null) logger.warn("no SVID from the Workload API", { error: lastError });
   };
-  const accept = (response: X509SVIDResponse) => {
+  const accept = (response: X509SVIDResponse): Svid => {
     const svid = pick(response, options.spiffeId);
     const fresh = svid.serial !== current?.serial || svid.bundlePem !== current.bundlePem;
     current = svid;
     enter("live", null);
-    if (!fresh) return;
+    if (!fresh) return svid;
     logger.info("SVID received", { serial: svid.serial, expiresAt: new Date(svid.expiresAt) });
     for (const listener of [...listeners]) listener(svid);
+    return svid;
   };
   const fail = (error: unknown) => {
     const text = error instanceof GrpcError
@@ -95,22 +100,35 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
     enter(current === null ? "waiting" : "stale", text);
   };
 
-  const run = async () => {
-    using client = openUnixClient(path);
-    let delay = FIRST_DELAY_MS;
-    while (!stopped.aborted) {
-      try {
-        for await (const response of open(client, { clock, signal: stopped })) {
-          accept(response);
-          delay = FIRST_DELAY_MS;
-        }
-        fail(new GrpcError("UNAVAILABLE", "the Workload API ended the stream"));
-      } catch (error) {
-        if (!stopped.aborted) fail(error);
+  /** One stream to its end; resolves to whether its connection may serve for the next. */
+  const follow = async (client: GrpcClient): Promise<boolean> => {
+    using patience = createPatience(clock);
+    const signal = AbortSignal.any([stopped, patience.over]);
+    const call = { signal, metadata: SECURITY_HEADER };
+    try {
+      const request = create(X509SVIDRequestSchema);
+      for await (const response of client.stream(fetchX509Svid, request, call)) {
+        const { expiresAt } = accept(response);
+        patience.extend(expiresAt - clock.now());
+        delay = FIRST_DELAY_MS;
       }
-      // Between half and all of the delay, so that executors started together spread out.
-      await clock.sleep(delay * (0.5 + random() / 2), stopped).catch(() => {});
-      delay = Math.min(delay * 1.6, MAX_DELAY_MS);
+      fail(new GrpcError("UNAVAILABLE", "the Workload API ended the stream"));
+    } catch (error) {
+      if (!stopped.aborted) fail(error);
+    }
+    return !patience.over.aborted;
+  };
+
+  const run = async () => {
+    while (!stopped.aborted) {
+      using client = openUnixClient(path);
+      let serves = true;
+      while (serves && !stopped.aborted) {
+        serves = await follow(client);
+        // Between half and all of the delay, so that executors started together spread out.
+        await clock.sleep(delay * (0.5 + random() / 2), stopped).catch(() => {});
+        delay = Math.min(delay * 1.6, MAX_DELAY_MS);
+      }
     }
     enter("closed", null);
   };
@@ -142,20 +160,30 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
   };
 }
 
-/** The stream, cut when no first answer comes: an agent that hangs must not hold us for ever. */
-async function* open(
-  client: GrpcClient,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
-): AsyncIterable<X509SVIDResponse> {
-  using first = clock.timeout(FIRST_ANSWER_MS);
-  const call = {
-    signal: AbortSignal.any([signal, first.signal]),
-    metadata: SECURITY_HEADER,
+/** For how long a stream may be silent: an agent that hangs, or its connection, must not hold us for ever. */
+interface Patience extends Disposable {
+  readonly over: AbortSignal;
+  /** An SVID has come that expires after `ms`; a new one is to come before that. */
+  extend(ms: number): void;
+}
+
+function createPatience(clock: Clock): Patience {
+  const over = new AbortController();
+  const end = () => over.abort(new GrpcError("UNAVAILABLE", "the Workload API says nothing"));
+  const begin = (ms: number) => {
+    const timer = clock.timeout(ms);
+    onAbort(timer.signal, end);
+    return timer;
   };
-  for await (const response of client.stream(fetchX509Svid, create(X509SVIDRequestSchema), call)) {
-    first[Symbol.dispose]();
-    yield response;
-  }
+  let timer = begin(FIRST_ANSWER_MS);
+  return {
+    over: over.signal,
+    extend(ms) {
+      timer[Symbol.dispose]();
+      timer = begin(Math.min(Math.max(ms, FIRST_ANSWER_MS), LONGEST_TIMER_MS));
+    },
+    [Symbol.dispose]: () => timer[Symbol.dispose](),
+  };
 }
 
 /** The API does not say what is missing; for a newcomer it is always the same. */
