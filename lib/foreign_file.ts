@@ -1,22 +1,28 @@
+import { constants, type FileHandle, open } from "node:fs/promises";
+
 /**
  * Files that a program of somebody else writes: a job, a server. It may close them to us, make them
  * as long as it likes or put something else in their place; none of that is an error here.
  */
 
 const END_BYTES = 16 * 1024;
+/** Never what a link leads to, nor for as long as nobody is at the other end of a pipe. */
+const CAREFULLY = constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const TO_READ = constants.O_RDONLY | CAREFULLY;
+const TO_CUT = constants.O_RDWR | constants.O_APPEND | CAREFULLY;
+/** Not there, not ours to open, or a link. */
+const OUT_OF_REACH: readonly unknown[] = ["ENOENT", "ENOTDIR", "EACCES", "EPERM", "ELOOP", "ENXIO"];
 
 /** The first bytes of a file, however long it is; undefined when it is not there or cannot be read. */
 export async function readStart(path: string, bytes: number): Promise<string | undefined> {
-  using file = await openRegular(path);
-  if (file === undefined) return undefined;
-  const buffer = new Uint8Array(bytes);
-  const read = await file.read(buffer) ?? 0;
-  return new TextDecoder().decode(buffer.subarray(0, read));
+  await using file = await openRegular(path, TO_READ);
+  return file && new TextDecoder().decode(await readAt(file, 0, bytes));
 }
 
 /** The last 16 KiB of a file; empty when it is not there or cannot be read. */
 export async function readEnd(path: string): Promise<string> {
-  return new TextDecoder().decode(await endOf(path));
+  await using file = await openRegular(path, TO_READ);
+  return file === undefined ? "" : new TextDecoder().decode(await endOf(file));
 }
 
 /**
@@ -24,44 +30,41 @@ export async function readEnd(path: string): Promise<string> {
  * `maxBytes` only the last 16 KiB are kept. What is written during the cut may be lost.
  */
 export async function keepEnd(path: string, maxBytes: number): Promise<void> {
-  try {
-    const { isFile, size } = await Deno.lstat(path);
-    if (!isFile || size <= maxBytes) return;
-    const end = await endOf(path);
-    await Deno.truncate(path, 0);
-    await Deno.writeFile(path, end, { append: true, create: false });
-  } catch (error) {
-    if (!isOutOfReach(error)) throw error;
-  }
+  await using file = await openRegular(path, TO_CUT);
+  if (file === undefined || (await file.stat()).size <= maxBytes) return;
+  const end = await endOf(file);
+  await file.truncate(0);
+  await file.writeFile(end);
 }
 
-async function endOf(path: string): Promise<Uint8Array> {
-  using file = await openRegular(path);
-  if (file === undefined) return new Uint8Array();
+async function endOf(file: FileHandle): Promise<Uint8Array> {
   const { size } = await file.stat();
-  await file.seek(Math.max(0, size - END_BYTES), Deno.SeekMode.Start);
-  const buffer = new Uint8Array(END_BYTES);
+  return await readAt(file, Math.max(0, size - END_BYTES), END_BYTES);
+}
+
+/** At most so many bytes, fewer where the file ends. */
+async function readAt(file: FileHandle, from: number, bytes: number): Promise<Uint8Array> {
+  const buffer = new Uint8Array(bytes);
   let length = 0;
-  while (length < END_BYTES) {
-    const read = await file.read(buffer.subarray(length));
-    if (read === null) break;
-    length += read;
+  while (length < bytes) {
+    const { bytesRead } = await file.read(buffer, length, bytes - length, from + length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
   }
   return buffer.subarray(0, length);
 }
 
-/** Never a pipe, which would not open, nor what a link leads to. */
-async function openRegular(path: string): Promise<Deno.FsFile | undefined> {
+/** Judged when it is open: before that another thing may take its place at any moment. */
+async function openRegular(path: string, flags: number): Promise<FileHandle | undefined> {
+  let file: FileHandle;
   try {
-    if (!(await Deno.lstat(path)).isFile) return undefined;
-    return await Deno.open(path);
+    file = await open(path, flags);
   } catch (error) {
-    if (isOutOfReach(error)) return undefined;
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (OUT_OF_REACH.includes(code)) return undefined;
     throw error;
   }
-}
-
-function isOutOfReach(error: unknown): boolean {
-  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory ||
-    error instanceof Deno.errors.PermissionDenied;
+  if ((await file.stat()).isFile()) return file;
+  await file.close();
+  return undefined;
 }

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { abortable } from "./abortable.ts";
+import { systemClock } from "./clock.ts";
 import { keepEnd, readEnd, readStart } from "./foreign_file.ts";
 
 async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
@@ -32,6 +34,30 @@ Deno.test("readStart() and readEnd() follow no link, open no pipe, and bear that
       await keepEnd(`${folder}/${name}`, 0);
     }
     assert.equal(await Deno.readTextFile(`${folder}/secret`), "not for them");
+  }));
+
+Deno.test("readStart(), readEnd() and keepEnd() wait for nobody when a pipe takes a file's place", () =>
+  inFolder(async (folder) => {
+    const [file, pipe, place] = [`${folder}/file`, `${folder}/pipe`, `${folder}/output`];
+    await Deno.writeTextFile(file, "x".repeat(20_000));
+    await new Deno.Command("mkfifo", { args: [pipe] }).output();
+    const put = async (what: string) => {
+      await Deno.link(what, `${folder}/next`);
+      await Deno.rename(`${folder}/next`, place);
+    };
+    const looks = [
+      () => readStart(place, 9),
+      () => readEnd(place),
+      () => keepEnd(place, 10_000),
+    ];
+    using limit = systemClock.timeout(20_000);
+    for (let turn = 0; turn < 300; turn++) {
+      await put(file);
+      // While the file is looked at.
+      const swapped = put(pipe);
+      await abortable(Promise.all(looks.map((look) => look())), limit.signal);
+      await swapped;
+    }
   }));
 
 Deno.test("keepEnd() cuts only what is over the bound, and keeps the newest", () =>
