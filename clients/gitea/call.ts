@@ -1,3 +1,4 @@
+import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { GiteaError } from "../../controller/gitea.ts";
 import { type Attempt, giteaError, giteaErrorFrom } from "./error.ts";
@@ -26,7 +27,9 @@ export async function callWithin<T>(
   signal.throwIfAborted();
   using deadline = startDeadline(clock, deadlineMs);
   try {
-    return await operation(AbortSignal.any([signal, deadline.signal]));
+    const either = AbortSignal.any([signal, deadline.signal]);
+    // Not only by the operation: an answer's body may go on although its request was aborted.
+    return await abortable(operation(either), either);
   } catch (error) {
     signal.throwIfAborted();
     throw deadline.signal.aborted

@@ -59,3 +59,14 @@ Deno.test("callWithin() waits 2 s for it, no longer, and not for a caller that h
   await gone.ended;
   assert.equal(gone.outcome(), "Error: gone");
 });
+
+Deno.test("callWithin() rejects at its deadline although the operation does not heed it", async () => {
+  const clock = createFakeClock();
+  const { signal } = new AbortController();
+  const never = Promise.withResolvers<void>();
+  const called = callWithin(() => never.promise, { attempt, deadlineMs: 10_000, clock, signal });
+  let outcome = "open";
+  called.catch((error) => outcome = error instanceof GiteaError ? error.code : String(error));
+  await clock.advance(10_000);
+  assert.equal(outcome, "unavailable");
+});
