@@ -67,6 +67,8 @@ const MARKER_MS = 600_000;
  * message had caused, 2 to 6 in 100 still found the value before it.
  */
 const STORED_AFTER_MS: readonly number[] = [50, 500];
+/** Until a subscription that the server has refused is tried again: its permissions may be changed. */
+const REFUSED_MS = 30_000;
 const EXPECTED = "Nats-Expected-Last-Subject-Sequence";
 const DELETED = { "KV-Operation": "DEL" };
 const NOTHING = new Uint8Array();
@@ -154,9 +156,13 @@ export function createBucket(connection: NatsConnection, { clock }: { clock: Clo
         listener();
         for (const ms of STORED_AFTER_MS) clock.sleep(ms, signal).then(listener, () => {});
       };
+      const refused = () => {
+        subscribed = false;
+        clock.sleep(REFUSED_MS, signal).then(look, () => {});
+      };
       const look = () => {
         if (!subscribed) {
-          const subscription = connection.wire.subscribe(PREFIX + key, tell);
+          const subscription = connection.wire.subscribe(PREFIX + key, tell, refused);
           subscribed = subscription !== undefined;
           onAbort(signal, () => subscription?.unsubscribe());
         }

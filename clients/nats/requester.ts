@@ -38,8 +38,15 @@ export interface Requester {
   request(subject: string, data: Uint8Array, options: RequestOptions): Promise<Msg>;
   /** Sends and forgets; dropped when there is no connection. */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): void;
-  /** Subscribes now; undefined when there is no connection. The subscription outlives reconnects. */
-  subscribe(subject: string, onMessage: OnMessage): Subscription | undefined;
+  /**
+   * Subscribes now; undefined when there is no connection. The subscription outlives reconnects, until the
+   * server refuses it: then `onRefused` is called, and nothing more comes.
+   */
+  subscribe(
+    subject: string,
+    onMessage: OnMessage,
+    onRefused?: () => void,
+  ): Subscription | undefined;
   /** An inbox of its own for each call. */
   inbox(): string;
   /** A connection is there. */
@@ -75,6 +82,34 @@ export function createRequester(deps: {
     waiting.get(token)?.resolve(message);
   };
 
+  const rejectAll = (reason: QueueError) => {
+    for (const entry of [...waiting.values()]) entry.reject(reason);
+  };
+
+  const subscribe = (
+    nc: Client,
+    subject: string,
+    on: { readonly message: OnMessage; readonly refused?: (() => void) | undefined },
+  ) =>
+    nc.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) on.message(message);
+        else on.refused?.();
+      },
+    });
+
+  /** Subscribes to the answers to all requests; again when that was refused and may be allowed by now. */
+  const listen = (nc: Client) => {
+    if (muxed === nc) return;
+    muxed = nc;
+    const refused = () => {
+      muxed = undefined;
+      const why = "the server does not let us hear its answers; allow subscriptions of _INBOX.>";
+      rejectAll(new QueueError("unavailable", `Ask NATS: ${why}`));
+    };
+    subscribe(nc, `${base}.*`, { message: answer, refused });
+  };
+
   const connectedWithin = async (timeoutMs: number, signal: AbortSignal) => {
     using timeout = clock.timeout(timeoutMs);
     try {
@@ -103,6 +138,7 @@ export function createRequester(deps: {
       waiting.set(token, entry);
       try {
         before?.();
+        listen(client);
         send(client, subject, data, { reply: `${base}.${token}`, ...headers && { headers } });
         const message = await abortable(entry.promise, signal);
         if (message.headers?.code === NO_RESPONDERS && message.data.length === 0) {
@@ -116,27 +152,16 @@ export function createRequester(deps: {
     publish(subject, data, options = {}) {
       if (client !== undefined) send(client, subject, data, options);
     },
-    subscribe(subject, onMessage) {
-      return client?.subscribe(subject, {
-        callback: (error, message) => {
-          if (error === null) onMessage(message);
-        },
-      });
-    },
+    subscribe: (subject, onMessage, onRefused) =>
+      client && subscribe(client, subject, { message: onMessage, refused: onRefused }),
     inbox: () => createInbox(),
     attach(nc) {
       client = nc;
-      if (muxed === nc) return;
-      muxed = nc;
-      nc.subscribe(`${base}.*`, {
-        callback: (error, message) => {
-          if (error === null) answer(message);
-        },
-      });
+      listen(nc);
     },
     detach(reason) {
       client = undefined;
-      for (const entry of [...waiting.values()]) entry.reject(reason);
+      rejectAll(reason);
     },
   };
 }
