@@ -109,9 +109,11 @@ export function createVigil(deps: {
       while (!stop.aborted) {
         const until = clock.monotonic() + ROUND_MS;
         for (const entry of due()) {
+          if (underWay.size >= MAX_UNDER_WAY) await Promise.race(underWay.values());
+          // After the wait: it may have been claimed meanwhile, or asked about by `confirm()`.
           if (stop.aborted || clock.monotonic() >= until) break;
           if (!isBeforeClaim(entry.state) || entry.claiming !== null) continue;
-          if (underWay.size >= MAX_UNDER_WAY) await Promise.race(underWay.values());
+          if (underWay.has(entry)) continue;
           beat(entry, "heartbeat", signal); // Never rejects; awaited through `underWay`.
           await clock.sleep(pause, stop).catch(() => {});
         }

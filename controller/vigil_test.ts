@@ -13,7 +13,9 @@ import { createPool } from "./pool.ts";
 import { createVigil } from "./vigil.ts";
 import { createWaitingRows } from "./waiting_rows.ts";
 
-function setup(options: { near?: number; maxRps?: number } = {}) {
+function setup(
+  options: { near?: number; maxRps?: number; answer?: (id: bigint) => Promise<void> } = {},
+) {
   const fake = createFakeClock();
   const wall = { aheadMs: 0 };
   const clock = { ...fake, now: () => fake.now() + wall.aheadMs };
@@ -31,7 +33,14 @@ function setup(options: { near?: number; maxRps?: number } = {}) {
   const vigil = createVigil({
     clock,
     logger: silentLogger,
-    gitea,
+    gitea: {
+      ...gitea,
+      async updateTask(update, call) {
+        const answer = await gitea.updateTask(update, call);
+        await options.answer?.(update.state.id);
+        return answer;
+      },
+    },
     ledger,
     rows: createWaitingRows({ clock, gitea, ledger, pools: { pod: pool, vm: pool } }),
     zombieTimeoutMs: 600_000,
@@ -210,4 +219,40 @@ Deno.test("run() ends at once although Gitea does not answer", async () => {
   t.gitea.updateTask = (_, { signal }) => untilAborted(signal);
   await t.clock.advance(11_000);
   await t[Symbol.asyncDispose]();
+});
+
+Deno.test("run() does not ask about one that is claimed while it waits for others' answers", async () => {
+  const gate = Promise.withResolvers<void>();
+  await using t = setup({ near: 100, maxRps: 1_000, answer: () => gate.promise });
+  const entries = Array.from({ length: 17 }, (_, i) => t.put(i + 1, { kind: "stored" }));
+  await t.clock.advance(9_100);
+  const last = entries.find(({ info }) => t.beats(Number(info.taskId)) === 0);
+  assert.ok(last, "as many as may be under way are asked about, one waits");
+  last.claiming = new Promise(() => {});
+  await t.vigil.stop(last);
+  gate.resolve();
+  await t.clock.advance(1_000);
+  assert.equal(t.beats(Number(last.info.taskId)), 0);
+});
+
+Deno.test("stop() waits for a confirmation that began while a heartbeat of it was due", async () => {
+  const gates = new Map<bigint, PromiseWithResolvers<void>[]>();
+  await using t = setup({
+    near: 100,
+    maxRps: 10,
+    answer(id) {
+      const gate = Promise.withResolvers<void>();
+      gates.set(id, [...gates.get(id) ?? [], gate]);
+      return gate.promise;
+    },
+  });
+  const [first, second] = [t.put(1, { kind: "stored" }), t.put(2, { kind: "stored" })];
+  await t.clock.advance(9_050);
+  const [late] = [first, second].filter(({ info }) => t.beats(Number(info.taskId)) === 0);
+  assert.ok(late, "both are due, one is asked about first");
+  const confirming = t.vigil.confirm(late);
+  await t.clock.advance(500);
+  assert.equal(t.beats(Number(late.info.taskId)), 1, "not asked about twice at a time");
+  for (const each of [...gates.values()].flat()) each.resolve();
+  await confirming;
 });
