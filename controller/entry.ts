@@ -1,3 +1,4 @@
+import { abortable } from "../lib/abortable.ts";
 import type { Executor } from "./backend.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { Moments } from "./views/moments.ts";
@@ -152,13 +153,20 @@ export function createEntry(info: AssignmentInfo, state: State, at: number, now:
 
 /**
  * Waits for all earlier work on this assignment's executor; resolves to what ends the turn. Every
- * turn must be ended, also after a failure, or the next one never begins.
+ * turn must be ended, also after a failure, or the next one never begins. Rejects with the signal's
+ * reason when that aborts first: then there is no turn to end.
  */
-export async function takeTurn(entry: Entry): Promise<() => void> {
+export async function takeTurn(entry: Entry, signal?: AbortSignal): Promise<() => void> {
   const before = entry.work;
   const { promise, resolve } = Promise.withResolvers<void>();
   entry.work = promise;
-  await before;
+  try {
+    await (signal === undefined ? before : abortable(before, signal));
+  } catch (error) {
+    // Whoever gives up while waiting must not let the next one in before those ahead have left.
+    void before.then(resolve);
+    throw error;
+  }
   return resolve;
 }
 

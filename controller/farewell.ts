@@ -41,7 +41,8 @@ export async function endExecutors(deps: {
 
   const release = async (entry: Entry) => {
     entry.attempt?.controller.abort(new DOMException("Stopped", "AbortError"));
-    const endTurn = await takeTurn(entry);
+    // What is in its way may wait for a Gitea that does not answer.
+    const endTurn = await takeTurn(entry, stop);
     try {
       await remove(entry);
       // Gone by our own hand: that is no failure of the executor.
