@@ -41,10 +41,10 @@ export function createInquiry(deps: {
   const ask = async (entry: Entry, signal: AbortSignal) => {
     const ended = (result: Result) =>
       deps.ledger.dispatch(entry.info.id, { kind: "final_accepted", result });
-    deps.guard();
     const steps = (entry.record?.value.steps ?? []).map(openStep);
     const state = create(TaskStateSchema, { id: BigInt(entry.info.taskId), steps });
     try {
+      deps.guard();
       const answer = await gitea.updateTask({ state }, { signal });
       const result = fromWireResult(answer.state?.result ?? 0);
       if (result !== null) ended(result);

@@ -5,6 +5,7 @@ import { createTaskGroup } from "../lib/task_group.ts";
 import { createFakeGitea } from "../tests/fakes/gitea_port.ts";
 import { createWorld } from "../tests/support/engine_world.ts";
 import { createLedgerWorld, infoOf } from "../tests/support/ledger_world.ts";
+import { GiteaError } from "./gitea.ts";
 import { createInquiry } from "./inquiry.ts";
 import type { ExecutorName } from "./model/ids.ts";
 
@@ -63,4 +64,40 @@ Deno.test("consider() asks about a thousand restored ones a few at a time", asyn
   look();
   assert.equal(answers.length, 64);
   for (const { reject } of answers) reject(new Error("away"));
+});
+
+Deno.test("consider() asks as soon as it may when it was not sure to lead at first", async () => {
+  const clock = createFakeClock();
+  await using tasks = createTaskGroup(silentLogger);
+  const { ledger } = createLedgerWorld();
+  let sure = false;
+  let asked = 0;
+  const inquiry = createInquiry({
+    ...{ clock, tasks, ledger, logger: silentLogger },
+    guard() {
+      if (!sure) throw new Error("not sure to lead");
+    },
+    gitea: {
+      ...createFakeGitea(),
+      updateTask() {
+        asked++;
+        return Promise.reject(new GiteaError("not_found", "Update task 1: not there"));
+      },
+    },
+    restoredMs: 60_000,
+    zombieTimeoutMs: 600_000,
+  });
+  const executor = "ci-1" as ExecutorName;
+  const entry = ledger.add(infoOf(1), { kind: "running", executor, presence: "alive" }, 0);
+  entry.restored = true;
+  inquiry.consider(entry);
+  await clock.advance(60_000);
+  inquiry.consider(entry);
+  await clock.advance(1_000);
+  assert.equal(asked, 0);
+  sure = true;
+  inquiry.consider(entry);
+  await clock.advance(1_000);
+  assert.equal(asked, 1);
+  assert.equal(entry.result, "cancelled");
 });
