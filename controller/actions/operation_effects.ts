@@ -29,6 +29,8 @@ export interface OperationEffects {
 const LOOK_MS = 250;
 /** Between tries to delete an executor that nobody can account for. */
 const AGAIN_MS = 5_000;
+/** Between looks whether this process leads again, when it was not sure. */
+const UNSURE_MS = 1_000;
 /** Between the answer to a step-down and the end of this leader. */
 const FAREWELL_MS = 250;
 
@@ -36,7 +38,7 @@ const FAREWELL_MS = 250;
 export function createOperationEffects(deps: OperationEffectsDeps): OperationEffects {
   const { engine, operations, follow, clock } = deps;
   const steps = createOperationSteps(deps);
-  const { hold, end, fail } = steps;
+  const { hold, end, fail, mayAct } = steps;
   const flags = createFlagEffects(deps, steps);
 
   const retry = async (operation: Operation, id: AssignmentId, signal: AbortSignal) => {
@@ -142,13 +144,22 @@ export function createOperationEffects(deps: OperationEffectsDeps): OperationEff
 
   return {
     async run(operation, taken, signal) {
-      try {
-        await perform(operation, taken, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        // Also when this process may not act any more: then the next leader goes on with it.
-        deps.guard();
-        await fail(operation, error instanceof Error ? error.message : String(error), signal);
+      while (true) {
+        try {
+          return await perform(operation, taken, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          if (mayAct()) {
+            return await fail(
+              operation,
+              error instanceof Error ? error.message : String(error),
+              signal,
+            );
+          }
+        }
+        // Not sure who leads: gone on with as soon as it is, or by the next leader. Left alone here it
+        // would never end.
+        await clock.sleep(UNSURE_MS, signal);
       }
     },
   };

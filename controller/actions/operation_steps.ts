@@ -19,7 +19,10 @@ export interface OperationStepsDeps {
 
 /** What every operation goes through. All reject with the signal's reason when it aborts. */
 export interface OperationSteps {
-  /** Tries an effect until it holds; rejects with an error that no further try can mend. */
+  /**
+   * Tries an effect until it holds; rejects with an error that no further try can mend. `attempt` counts
+   * from 1. While it is not sure who leads nothing is tried, and nothing has failed for good.
+   */
   hold<T>(
     operation: Operation,
     signal: AbortSignal,
@@ -29,29 +32,43 @@ export interface OperationSteps {
   end(operation: Operation, change: OperationChange, signal: AbortSignal): Promise<Operation>;
   /** Writes down why it has failed, and tells the audit. */
   fail(operation: Operation, error: string, signal: AbortSignal): Promise<void>;
+  /** False while `guard` throws: another leads, or it is only not sure for a moment who does. */
+  mayAct(): boolean;
 }
 
 /** Makes {@link OperationSteps}. */
 export function createOperationSteps(deps: OperationStepsDeps): OperationSteps {
   const { operations, clock } = deps;
 
+  const mayAct = () => {
+    try {
+      deps.guard();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
   const hold: OperationSteps["hold"] = <T>(
     operation: Operation,
     signal: AbortSignal,
     effect: (attempt: number) => Promise<T>,
-  ) =>
-    retryForever((attempt) => {
+  ) => {
+    let attempts = 0;
+    return retryForever(() => {
       deps.guard();
-      return effect(attempt);
+      return effect(++attempts);
     }, {
       clock,
       random: deps.random,
       signal,
       backoff: { firstMs: 250, maxMs: 5_000 },
-      final: (error) => !(error instanceof QueueError && mayHoldLater(error)),
+      // Who is not sure to lead may be sure in a moment; where another leads the signal aborts.
+      final: (error) => mayAct() && !(error instanceof QueueError && mayHoldLater(error)),
       onError: (error) =>
         deps.logger.warn("operation is tried again", { operation: operation.id, error }),
     });
+  };
 
   const end = async (operation: Operation, change: OperationChange, signal: AbortSignal) =>
     await hold(operation, signal, () =>
@@ -68,7 +85,7 @@ export function createOperationSteps(deps: OperationStepsDeps): OperationSteps {
     deps.tell(await end(operation, { state: "failed", error, progress }, signal));
   };
 
-  return { hold, end, fail };
+  return { hold, end, fail, mayAct };
 }
 
 /** A lost write is tried again over what stands there then. */

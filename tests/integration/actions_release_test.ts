@@ -350,3 +350,49 @@ Deno.test("one that is forgotten holds no slot, after a restart neither, and is 
   assert.equal(second.engine.pools.pod.unknown(), 0);
   assert.equal(second.engine.strangers("pod").length, 1);
 });
+
+for (const kind of ["cancel", "cordon"] as const) {
+  Deno.test(`${kind} comes to its end although it was not sure for a moment who leads`, async () => {
+    await using t = await setup();
+    const { world, controller } = t;
+    const { engine } = controller;
+    world.plan = () => ({ runMs: 600_000, obeys: true });
+    await world.submit(1);
+    await world.until("running", () => engine.ledger.get(world.id(1))?.state.kind === "running");
+    let sure = kind === "cancel";
+    const guard = () => {
+      if (!sure) throw new Error("Act as the leader: it is not sure");
+    };
+    const operating = begin(world, {
+      ...controller,
+      engine: {
+        ...engine,
+        release: {
+          ...engine.release,
+          cancel(id, why) {
+            guard();
+            engine.release.cancel(id, why);
+          },
+        },
+      },
+    }, {
+      guard: () => {
+        // It is not sure from the moment on in which the operation has been written down.
+        if (operating.operations.list().length > 0) guard();
+      },
+    });
+    const action = kind === "cancel"
+      ? { kind, id: world.id(1) } as const
+      : { kind, backend: "pod" } as const;
+    const operation = done(await operating.act(action));
+    assert.equal(operation.state, "running");
+    sure = false;
+    await world.clock.advance(5_000);
+    sure = true;
+    await world.until(
+      "its end",
+      () => operating.operations.get(operation.id)?.state === "done",
+      30_000,
+    );
+  });
+}
