@@ -1,5 +1,6 @@
 import { retryForever } from "../lib/retry.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
+import { together } from "../lib/together.ts";
 import { createAdmission, type WaitingReason } from "./admission.ts";
 import { createClaims } from "./claims.ts";
 import { createEffects } from "./effects.ts";
@@ -210,12 +211,12 @@ export function createEngine(deps: EngineDeps, options: EngineOptions): Engine {
       logger.info("took over", { component: "leader", epoch });
     },
     async run(signal) {
-      await Promise.all([
-        ...workers.all().map((worker) => serve(worker, signal)),
-        vigil.run(signal),
-        signalProgress(signal),
-        watchEpoch({ control, clock, epoch: () => epoch, onFenced }, signal),
-      ]).catch((error) => {
+      await together([
+        ...workers.all().map((worker) => (stop: AbortSignal) => serve(worker, stop)),
+        vigil.run,
+        signalProgress,
+        (stop) => watchEpoch({ control, clock, epoch: () => epoch, onFenced }, stop),
+      ], signal).catch((error) => {
         if (!signal.aborted) throw error;
       });
     },

@@ -20,6 +20,7 @@ import { createCapabilities } from "../facade/capability.ts";
 import { createLateEvents } from "../facade/late_events.ts";
 import { aborted } from "../lib/abortable.ts";
 import { createTaskGroup } from "../lib/task_group.ts";
+import { together } from "../lib/together.ts";
 import { createFacade } from "../facade/server.ts";
 import type { Connections } from "./connections.ts";
 import type { Surroundings } from "./controller.ts";
@@ -46,9 +47,10 @@ export interface Acting extends AsyncDisposable {
   readonly backends: readonly Pick<Backend, "name" | "list" | "others">[];
   /**
    * Takes over, then works until aborted; resolves when fetches in flight are stored and, in the
-   * embedded profile, executors have ended. Nothing but such a store is done after the lead was lost.
+   * embedded profile, executors have ended, if `ordered` has aborted: after a failure they go on, as after
+   * a crash. Nothing but such a store is done after the lead was lost.
    */
-  run(signal: AbortSignal): Promise<void>;
+  run(signal: AbortSignal, ordered: AbortSignal): Promise<void>;
 }
 
 /** Of one assignment, for its trace. */
@@ -181,9 +183,9 @@ export async function startActing(
   }));
 
   /** Executors end while the scheduler lets its last fetches finish: neither needs the other. */
-  const serve = async (stop: AbortSignal) => {
+  const serve = async (stop: AbortSignal, ordered: AbortSignal) => {
     await engine.run(stop);
-    if (config.profile !== "embedded" || lost.aborted) return;
+    if (config.profile !== "embedded" || lost.aborted || !ordered.aborted) return;
     using limit = clock.timeout(FAREWELL_MS);
     await engine.endExecutors(limit.signal);
   };
@@ -197,7 +199,7 @@ export async function startActing(
     operating,
     traces,
     backends,
-    async run(stop) {
+    async run(stop, ordered) {
       // Executors must find the next leader, not one that can do nothing for them any more. From the
       // first moment on: the lead can be lost while executors are still being taken over.
       const closing = aborted(lost).then(closeFacade);
@@ -205,25 +207,26 @@ export async function startActing(
       closing.catch(() => {});
       await engine.takeOver(stop);
       await operating.actions.start(stop);
-      await Promise.all([
-        serve(stop),
-        scheduler.run(stop),
-        labels.run(stop),
-        identity.watch(engine.reachChanged, stop),
-        announcer?.run(stop),
-        useApiToken({
-          ...ports,
-          runnerId: own.gitea.runnerId,
-          config,
-          giteaUrl: parts.gitea.url,
-          instance,
-          engine,
-          scheduler,
-          clock,
-          logger,
-          guard,
-        }, stop),
-      ]);
+      await together([
+        (signal) => serve(signal, ordered),
+        scheduler.run,
+        labels.run,
+        (signal) => identity.watch(engine.reachChanged, signal),
+        ...announcer === undefined ? [] : [announcer.run],
+        (signal) =>
+          useApiToken({
+            ...ports,
+            runnerId: own.gitea.runnerId,
+            config,
+            giteaUrl: parts.gitea.url,
+            instance,
+            engine,
+            scheduler,
+            clock,
+            logger,
+            guard,
+          }, signal),
+      ], stop);
       if (lost.aborted) await closing;
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

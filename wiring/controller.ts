@@ -7,6 +7,7 @@ import type { Engine } from "../controller/engine.ts";
 import type { Recorder } from "../controller/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/logger.ts";
+import { together } from "../lib/together.ts";
 import { startActing } from "./acting.ts";
 import { showActing, showStandby } from "./boards.ts";
 import { createHealthChecks, type HealthChecks } from "./health.ts";
@@ -14,7 +15,7 @@ import { connect, noteLostRecords } from "./connections.ts";
 import type { LateActions } from "./late_actions.ts";
 import type { LateNudge } from "./late_nudge.ts";
 import type { LateViews } from "./late_views.ts";
-import { createLeading } from "./leading.ts";
+import { actWhileLeading, createLeading } from "./leading.ts";
 import type { Parts } from "./parts.ts";
 import type { Sources } from "./sources.ts";
 
@@ -73,7 +74,7 @@ export async function startController(
   void standbyChecks.recheck(signal);
   views.become(showStandby({ ...around, connections, checks: standbyChecks }));
 
-  const lead = async (stop: AbortSignal) => {
+  const lead = async (stop: AbortSignal, ordered: AbortSignal) => {
     await using acting = await startActing(parts, { ...around, connections, leading }, stop);
     const counts = sources.countQueue(connections.queue, enabledBackends(config));
     const checks = createHealthChecks({ ...checked, acting });
@@ -84,13 +85,13 @@ export async function startController(
       noteLostRecords(around);
       leading.fence("the bucket CI_RUNNER_STATE is gone");
     };
-    await Promise.all([
-      acting.run(stop),
-      counts.run(stop),
-      label?.keep(stop),
-      recheckOnce(checks, { engine: acting.engine, clock }, stop),
-      watchBucket(connections.nats, { clock, signal: stop, onLost }),
-    ]);
+    await together([
+      (signal) => acting.run(signal, ordered),
+      counts.run,
+      ...label === undefined ? [] : [label.keep],
+      (signal) => recheckOnce(checks, { engine: acting.engine, clock }, signal),
+      (signal) => watchBucket(connections.nats, { clock, signal, onLost }),
+    ], stop);
   };
 
   const owned = stack.move();
@@ -108,12 +109,7 @@ export async function startController(
         waiting.abort();
         await clearing;
       }
-      // Kept until nothing acts any more, not only until the stop begins.
-      const ended = new AbortController();
-      await Promise.all([
-        leadership.hold(ended.signal),
-        lead(either).finally(() => ended.abort()),
-      ]);
+      await actWhileLeading(leadership, (signal) => lead(signal, stop), either);
       lost.throwIfAborted();
       resigned.throwIfAborted();
     },

@@ -1,6 +1,7 @@
 import { createLeaderKey } from "../clients/nats/leader_key.ts";
 import type { Leadership } from "../controller/leadership/leadership.ts";
 import { createSoloLeader } from "../controller/leadership/solo_leader.ts";
+import { together } from "../lib/together.ts";
 import type { Connections } from "./connections.ts";
 import type { Surroundings } from "./controller.ts";
 import type { Parts } from "./parts.ts";
@@ -90,4 +91,21 @@ export function createLeading(
       around.onLost?.();
     },
   };
+}
+
+/**
+ * Acts while the lead is held, and holds it until nothing acts any more, not only until the stop begins.
+ * When it cannot be held, or told of, any more, what acts is stopped, its end is awaited, and the failure
+ * is thrown.
+ */
+export async function actWhileLeading(
+  leadership: Pick<Leadership, "hold">,
+  act: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const ended = new AbortController();
+  await together([
+    () => leadership.hold(ended.signal),
+    (stop) => act(stop).finally(() => ended.abort()),
+  ], signal);
 }
