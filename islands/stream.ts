@@ -104,6 +104,8 @@ export function openStream(options: StreamOptions): void {
     if (lostSince === undefined) onState({ kind: "connecting" });
     const opened = host.open(`/api/v1/events?last=${encodeURIComponent(last)}`);
     source = opened;
+    // Also while it is being made: a server that takes it and never answers is no error to a browser.
+    watch();
     opened.addEventListener("open", () => {
       failures = 0;
       lostSince = undefined;

@@ -124,6 +124,21 @@ Deno.test("openStream() comes back after 1 to 30 s, later each time, with its la
   t.stop.abort();
 });
 
+Deno.test("openStream() gives up a connection that does not come about in 20 s, and tries again", () => {
+  const t = setup();
+  t.advance(19_999);
+  assert.equal(t.sources.length, 1);
+  t.advance(1);
+  assert.ok(t.sources[0]?.closed);
+  assert.equal(t.states.at(-1)?.kind, "lost");
+  t.advance(1_000);
+  assert.equal(t.sources.length, 2);
+  t.source.dispatchEvent(new Event("open"));
+  assert.equal(t.states.at(-1)?.kind, "live");
+  t.stop.abort();
+  assert.equal(t.timers.size, 0);
+});
+
 Deno.test("openStream() spreads the returns: never under 1 s", () => {
   const t = setup(0);
   for (let i = 0; i < 6; i++) {
