@@ -8,6 +8,8 @@ import { Shell } from "../components/Shell.tsx";
 import { createTickingClock } from "./clock.ts";
 import { type Visitor, VisitorContext } from "../components/visitor.ts";
 import { Keyboard } from "./Keyboard.tsx";
+import { readPage } from "./read_page.ts";
+import { createRefetch } from "./refetch.ts";
 import { type Message, openStream } from "./stream.ts";
 
 /** What the server wrote into the page. */
@@ -33,9 +35,6 @@ export interface LivePage<D extends Dated> {
   onFresh?(): void;
 }
 
-/** Between two readings of the same page from the server. */
-const REFETCH_MS = 1000;
-
 /**
  * Takes over the server's HTML and keeps it fresh in place. Everything works without it; it ends
  * when the page is left.
@@ -50,10 +49,15 @@ export function mount<D extends Dated>(page: LivePage<D>): void {
   const data = signal(embedded.data);
   const live = signal<Live>({ kind: "static" });
   const clock = createTickingClock(embedded.data.at, stop.signal);
-  const refetch = createRefetch<D>(stop.signal, (fresh) => {
-    clock.sync(fresh.at);
-    data.value = fresh;
-    page.onFresh?.();
+  const refetch = createRefetch<D>({
+    read: () => readPage(location.pathname + location.search, stop.signal),
+    take(fresh) {
+      clock.sync(fresh.at);
+      data.value = fresh;
+      page.onFresh?.();
+    },
+    later: (run, ms) => void setTimeout(run, ms),
+    signal: stop.signal,
   });
   page.start?.({ data, signal: stop.signal });
 
@@ -113,33 +117,4 @@ function App<D extends Dated>({ embedded, page, data, live, now }: {
       </NowContext.Provider>
     </LangContext.Provider>
   );
-}
-
-/** Reads this page's own URL as JSON, one at a time and at most once a second. */
-function createRefetch<D>(signal: AbortSignal, take: (data: D) => void): () => void {
-  let wanted = false;
-  let busy = false;
-  const run = async () => {
-    if (busy || signal.aborted) return;
-    busy = true;
-    try {
-      while (wanted && !signal.aborted) {
-        wanted = false;
-        const answer = await fetch(location.pathname + location.search, {
-          headers: { accept: "application/json" },
-          signal,
-        });
-        if (answer.ok) take(await answer.json());
-        await new Promise((resolve) => setTimeout(resolve, REFETCH_MS));
-      }
-    } catch {
-      // The server is away: the stream says so, and its return begins with a snapshot.
-    } finally {
-      busy = false;
-    }
-  };
-  return () => {
-    wanted = true;
-    void run();
-  };
 }

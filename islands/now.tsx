@@ -6,6 +6,7 @@ import { isObject } from "../lib/json_object.ts";
 import { applyChange, applyStatus } from "./apply_change.ts";
 import { createLongList, type LongList } from "./long_list.ts";
 import { mount } from "./mount.tsx";
+import { readPage } from "./read_page.ts";
 
 let longList: LongList | null = null;
 const want = (name: GroupName, until: number) => longList?.want(name, until);
@@ -27,18 +28,13 @@ mount<Board>({
       read: () => data.value,
       write: (board) => data.value = board,
       later: (run, ms) => void setTimeout(run, ms),
-      async fetch(href) {
-        try {
-          const answer = await fetch(href, { headers: { accept: "application/json" }, signal });
-          return answer.ok ? await answer.json() as Board : undefined;
-        } catch {
-          return undefined; // The server is away: it is asked again.
-        }
-      },
+      fetch: (href) => readPage(href, signal),
     });
   },
   onFresh: () => longList?.reset(),
   apply(board, messages) {
+    // Another process tells from now on, or this one of more: its lists do not follow on what was read.
+    if (messages.some(({ event }) => event === "leader")) return "refetch";
     longList?.told(
       messages.flatMap(({ event, old, new: now }) =>
         event === "assignment" ? [idOf(now) ?? idOf(old) ?? ""] : []
