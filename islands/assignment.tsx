@@ -4,11 +4,11 @@ import { mount } from "./mount.tsx";
 
 mount<AssignmentData>({
   component: AssignmentPage,
-  events: ["assignment", "operation", "status"],
+  events: ["assignment", "operation", "leader", "status"],
   apply(data, messages) {
     // The stream carries the row; events and phases come with the whole assignment.
-    const mine = messages.some(({ old, new: now }) =>
-      [old, now].some((view) => isOf(view, data.assignment.id))
+    const mine = messages.some(({ event, old, new: now }) =>
+      event === "leader" || [old, now].some((view) => isOf(view, data.assignment.id))
     );
     return mine ? "refetch" : data;
   },

@@ -3,7 +3,10 @@ import { onAbort } from "../lib/abortable.ts";
 
 /** Views that can be replaced: pages are up before the servers they tell of are. */
 export interface LateViews extends Views {
-  /** From now on everything is read from `views`; subscribers move over. */
+  /**
+   * From now on everything is read from `views`; subscribers move over, and are told by a change of
+   * `leader`: what they have read before is another's word, of whose changes they hear no more.
+   */
   become(views: Views): void;
 }
 
@@ -14,11 +17,13 @@ export function createLateViews(first: Views): LateViews {
   let generation = new AbortController();
   return {
     become(views) {
+      const old = current.leader();
       generation.abort();
       generation = new AbortController();
       current = views;
       for (const [listener, signal] of listeners) {
         views.subscribe(listener, AbortSignal.any([signal, generation.signal]));
+        listener({ kind: "leader", old, new: views.leader() });
       }
     },
     status: () => current.status(),
