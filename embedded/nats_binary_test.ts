@@ -127,3 +127,17 @@ Deno.test("findNatsServer() ends a script with all that it has started, whose ou
   assert.match(String(refused), /nats-server" did not end within 10 s; pip: .*exit code 1/);
   await finding;
 });
+
+Deno.test("findNatsServer() does not wait for what a program has left behind outside of its group", async () => {
+  await using world = await setup();
+  // It has a session of its own, and the output of the program that has started it.
+  await world.put(
+    "nats-server",
+    '#!/bin/sh\nPATH=/usr/bin:/bin\nsetsid sleep 60 &\necho $! >"$ROOT/left"\n' +
+      "echo nats-server: v2.15.1\n",
+  );
+  const { version } = await world.find();
+  assert.equal(version, "2.15.1");
+  const left = Number(await Deno.readTextFile(`${world.bin}/../left`));
+  Deno.kill(left, "SIGKILL");
+});
