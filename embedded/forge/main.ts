@@ -49,9 +49,10 @@ async function main(args: string[]): Promise<void> {
     serverUrl: `${url}/`,
   });
   if (forge.jobs().every((job) => job.result !== null)) forge.dispatch(runs);
-  handle = forgeHandler(forge);
   const ready = { url, registrationToken: forge.registrationToken };
-  await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(ready) + "\n"));
+  // Before the first answer: whoever has got one looks for the line at once.
+  Deno.stdout.writeSync(new TextEncoder().encode(JSON.stringify(ready) + "\n"));
+  handle = forgeHandler(forge);
   await server.finished;
 }
 
