@@ -13,8 +13,10 @@ import type { Rpc } from "./rpc.ts";
 export interface Reporter {
   /** Aborts when the server says that the task has ended. */
   readonly cancelled: AbortSignal;
-  /** Adds rows to the log; waits while too many are unsent. */
+  /** Adds rows to the log when there is room: waits while too many are unsent. */
   log(...lines: readonly string[]): Promise<void>;
+  /** From the abort of this signal on rows that find no room within some seconds are dropped. */
+  endWith(signal: AbortSignal): void;
   /** The step begins: rows from here on are its own. */
   stepStarts(index: number): void;
   stepEnds(index: number, result: Result): void;
@@ -36,9 +38,14 @@ export interface ReporterDeps {
 
 const FLUSH_MS = 500;
 const STATE_MS = 2000;
+const ROOM_MS = 50;
 const BATCH = 1000;
 const MAX_UNSENT = 5000;
 const CLOSE_TRIES = 12;
+/** A call that has no answer by then will have none. */
+const CALL_MS = 10_000;
+/** After the end of the job, for rows that find no room. */
+const LATE_MS = 5_000;
 
 /** Makes a {@link Reporter}. */
 export function createReporter(deps: ReporterDeps): Reporter {
@@ -54,6 +61,8 @@ export function createReporter(deps: ReporterDeps): Reporter {
   let acked = 0;
   let changed = true;
   let stateAt = 0;
+  let end: AbortSignal | null = null;
+  let lateSince: number | null = null;
 
   const rows = () => acked + unsent.length;
   const sendRows = async (noMore: boolean, signal: AbortSignal) => {
@@ -90,12 +99,25 @@ export function createReporter(deps: ReporterDeps): Reporter {
     changed = true;
   };
 
+  /** The job has ended, and nobody has taken rows for some seconds. */
+  const isTooLate = () => {
+    if (end?.aborted !== true) return false;
+    lateSince ??= clock.monotonic();
+    return clock.monotonic() - lateSince >= LATE_MS;
+  };
+
   return {
     cancelled: cancel.signal,
     async log(...lines) {
       const time = timestampFromMs(clock.now());
+      while (unsent.length > MAX_UNSENT && !cancel.signal.aborted) {
+        if (isTooLate()) return;
+        await clock.sleep(ROOM_MS);
+      }
       for (const line of lines) unsent.push({ time, content: masks.apply(line) });
-      while (unsent.length > MAX_UNSENT && !cancel.signal.aborted) await clock.sleep(50);
+    },
+    endWith(signal) {
+      end = signal;
     },
     stepStarts(index) {
       change(index, { startedAt: timestampFromMs(clock.now()), logIndex: BigInt(rows()) });
@@ -112,14 +134,17 @@ export function createReporter(deps: ReporterDeps): Reporter {
       outputs[name] = value;
     },
     async run(signal) {
+      /** What fails is tried again with the next round. */
+      const within = async (send: (signal: AbortSignal) => Promise<void>) => {
+        using limit = clock.timeout(CALL_MS);
+        return await send(AbortSignal.any([signal, limit.signal])).then(() => true, () => false);
+      };
       while (!signal.aborted) {
-        try {
-          await sendRows(false, signal);
-          if (changed || clock.monotonic() - stateAt > STATE_MS) {
-            await sendState(Result.UNSPECIFIED, signal);
-          }
-        } catch {
-          changed = true;
+        await within((stop) => sendRows(false, stop));
+        // Also when no row is taken: its answer alone says that the job has ended.
+        if (changed || clock.monotonic() - stateAt > STATE_MS) {
+          const sent = await within((stop) => sendState(Result.UNSPECIFIED, stop));
+          if (!sent) changed = true;
         }
         await clock.sleep(FLUSH_MS, signal).catch(() => {});
       }

@@ -60,6 +60,7 @@ export async function runJob(run: JobRun): Promise<Result> {
   const progress: Progress = { status: "success", env: {}, paths: [], steps: {} };
   using limit = run.clock.timeout(job.timeoutMs);
   const ending = AbortSignal.any([reporter.cancelled, run.stop, limit.signal]);
+  reporter.endWith(ending);
 
   for (const [index, step] of job.steps.entries()) {
     if (ending.aborted && progress.status !== "cancelled") {
