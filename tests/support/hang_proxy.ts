@@ -60,6 +60,8 @@ export function startHangProxy(port: number): HangProxy {
   return {
     port: relay.port,
     hang() {
+      // Those that wait for the gate of before would never be let through.
+      if (hangs) return;
       gate = Promise.withResolvers<void>();
       hangs = true;
     },

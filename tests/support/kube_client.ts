@@ -41,6 +41,8 @@ export interface KubeClient extends Disposable {
 }
 
 const AGAIN_MS = 500;
+/** A call that has no answer by then is a fault of its own. */
+const CALL_MS = 60_000;
 
 /** Makes a {@link KubeClient} with the administrator's certificate; with `as` it acts as that user. */
 export async function createKubeClient(
@@ -59,6 +61,7 @@ export async function createKubeClient(
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
     const response = await send(path, {
       method,
+      signal: AbortSignal.timeout(CALL_MS),
       headers: { "content-type": type, ...as === undefined ? {} : { "impersonate-user": as } },
       ...body === undefined ? {} : { body: JSON.stringify(body) },
     });

@@ -35,12 +35,14 @@ export function startNatsProxy(
 
   const serve = async (client: Deno.TcpConn) => {
     let server: Deno.TcpConn;
+    // From now on: it may be that all are closed while the other side is being made.
+    open.add(client);
     try {
       server = await Deno.connect(upstream);
     } catch {
-      return client.close();
+      open.delete(client);
+      return close(client);
     }
-    open.add(client);
     open.add(server);
     const asked = new Map<string, ProxiedMessage>();
     const fromClient = (frame: NatsFrame): ProxiedMessage => {

@@ -87,11 +87,13 @@ export function operate(world: World, engine: Engine, options: OperateOptions = 
         ...over,
       };
       const call = { signal: new AbortController().signal };
-      let outcome: ActionOutcome | undefined;
-      const answer = actions.act(action, request, call).then((each) => outcome = each);
-      while (outcome === undefined) {
+      let answered = false;
+      const answer = actions.act(action, request, call).finally(() => answered = true);
+      // A refusal by throwing is an answer, too.
+      answer.catch(() => {});
+      while (!answered) {
         await world.clock.advance(0);
-        if (outcome === undefined) await world.clock.advance(50);
+        if (!answered) await world.clock.advance(50);
       }
       return await answer;
     },

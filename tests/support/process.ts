@@ -1,4 +1,5 @@
 import { onAbort } from "../../lib/abortable.ts";
+import { concatBytes } from "../../lib/bytes.ts";
 
 /** What a program that has ended left behind. */
 export interface Output {
@@ -15,39 +16,67 @@ export interface StartOptions {
   readonly cwd?: string;
 }
 
+/** From SIGTERM to SIGKILL of a program that is to end. */
+const PATIENCE_MS = 10_000;
+/** For the output of a program that has ended: what it has started may hold it open. */
+const LAST_WORDS_MS = 5_000;
+
 /**
  * Runs a program to its end and resolves to what it printed. Rejects when it cannot be started, when
  * its exit code is not 0 (with its last lines), or with the signal's reason when that aborts; the
- * program is then killed.
+ * program has ended then, by SIGTERM or 10 s later by SIGKILL.
  */
 export async function run(
   command: string,
   args: readonly string[],
-  options: StartOptions & { readonly signal?: AbortSignal } = {},
+  options: StartOptions & { readonly signal?: AbortSignal; readonly lastWordsMs?: number } = {},
 ): Promise<Output> {
-  options.signal?.throwIfAborted();
-  const output = await new Deno.Command(command, {
+  const { signal, lastWordsMs = LAST_WORDS_MS } = options;
+  signal?.throwIfAborted();
+  const child = new Deno.Command(command, {
     args: [...args],
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
     ...placeOf(options),
-    ...options.signal === undefined ? {} : { signal: options.signal },
-  }).output();
-  options.signal?.throwIfAborted();
-  const decoder = new TextDecoder();
-  const result = {
-    code: output.code,
-    stdout: decoder.decode(output.stdout),
-    stderr: decoder.decode(output.stderr),
+  }).spawn();
+  const timers: ReturnType<typeof setTimeout>[] = [];
+  const send = (name: Deno.Signal) => {
+    try {
+      child.kill(name);
+    } catch {
+      // It has ended already.
+    }
   };
-  if (result.code !== 0) {
-    const said = `${result.stdout}\n${result.stderr}`.trim().split("\n").slice(-15).join("\n");
+  using _ending = signal === undefined ? undefined : onAbort(signal, () => {
+    send("SIGTERM");
+    timers.push(setTimeout(() => send("SIGKILL"), PATIENCE_MS));
+  });
+  const enough = new AbortController();
+  const printed = [child.stdout, child.stderr].map((stream) => readAll(stream, enough.signal));
+  const { code } = await child.status;
+  timers.push(setTimeout(() => enough.abort(), lastWordsMs));
+  const [stdout = "", stderr = ""] = await Promise.all(printed);
+  for (const timer of timers) clearTimeout(timer);
+  signal?.throwIfAborted();
+  if (code !== 0) {
+    const said = `${stdout}\n${stderr}`.trim().split("\n").slice(-15).join("\n");
     throw new Error(
-      `Run "${[command, ...args.slice(0, 3)].join(" ")}": exit code ${result.code}\n${said}`,
+      `Run "${[command, ...args.slice(0, 3)].join(" ")}": exit code ${code}\n${said}`,
     );
   }
-  return result;
+  return { code, stdout, stderr };
+}
+
+/** What comes until the end, or until it is `enough`. */
+async function readAll(stream: ReadableStream<Uint8Array>, enough: AbortSignal): Promise<string> {
+  const reader = stream.getReader();
+  using _leaving = onAbort(enough, () => void reader.cancel().catch(() => {}));
+  const parts: Uint8Array[] = [];
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    parts.push(read.value);
+  }
+  return new TextDecoder().decode(concatBytes(parts));
 }
 
 /** A program that runs beside the test; disposing it stops it. */

@@ -18,6 +18,12 @@ Deno.test("run() kills the program and rejects with the reason when aborted", as
   await assert.rejects(running, /enough/);
 });
 
+Deno.test("run() does not wait for what a program has left running with its output", async () => {
+  const script = "sleep 60 & echo $!";
+  const { stdout } = await run("sh", ["-c", script], { lastWordsMs: 100 });
+  Deno.kill(Number(stdout), "SIGKILL");
+});
+
 Deno.test("startProcess() has the program's own pid and keeps what it prints", async () => {
   await using dir = await folder();
   await using process = await startProcess("sh", ["-c", "echo $$; echo end; exec cat"], {
