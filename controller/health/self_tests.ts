@@ -1,3 +1,4 @@
+import { abortable } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SelfTestView } from "../views/operating_views.ts";
 
@@ -12,13 +13,16 @@ export interface SelfTest {
 export interface SelfTests {
   /** In the order in which they were given; `unknown` until the first run. */
   list(): readonly SelfTestView[];
-  /** Runs all at once; a run that goes on already is joined. Resolves when all have ended. */
+  /**
+   * Runs all at once; a run that goes on already is joined. Resolves when all have ended, at the latest
+   * when `signal` aborts. Never rejects.
+   */
   run(signal: AbortSignal): Promise<void>;
 }
 
 const PATIENCE_MS = 10_000;
 
-/** Makes {@link SelfTests}; each test has ten seconds. */
+/** Makes {@link SelfTests}; each test has ten seconds, whatever it does. */
 export function createSelfTests(
   tests: readonly SelfTest[],
   { clock }: { readonly clock: Pick<Clock, "now" | "monotonic" | "timeout"> },
@@ -47,7 +51,8 @@ export function createSelfTests(
       });
     using patience = clock.timeout(PATIENCE_MS);
     try {
-      end("ok", await test.run(AbortSignal.any([signal, patience.signal])));
+      const stop = AbortSignal.any([signal, patience.signal]);
+      end("ok", await abortable(test.run(stop), stop));
     } catch (error) {
       const why = patience.signal.aborted
         ? `no answer within ${PATIENCE_MS / 1_000} s`
@@ -66,7 +71,8 @@ export function createSelfTests(
     async run(signal) {
       going ??= Promise.all(tests.map((test) => runOne(test, signal)))
         .then(() => {}).finally(() => going = null);
-      await going;
+      // Whoever has begun it may have more time than whoever joins it.
+      await abortable(going, signal).catch(() => {});
     },
   };
 }

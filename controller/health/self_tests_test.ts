@@ -51,3 +51,31 @@ Deno.test("createSelfTests() joins a run that goes on already", async () => {
   await Promise.all([tests.run(never), tests.run(never)]);
   assert.equal(runs, 1);
 });
+
+Deno.test("createSelfTests() gives up on one that does not heed its signal, and can be run again", async () => {
+  const clock = createFakeClock();
+  let runs = 0;
+  const tests = createSelfTests([{
+    name: "nats",
+    run: () => ++runs === 1 ? new Promise(() => {}) : Promise.resolve("2.15"),
+  }], { clock });
+  const done = tests.run(never);
+  await clock.advance(10_000);
+  await done;
+  assert.equal(tests.list()[0]?.detail, "no answer within 10 s");
+  await tests.run(never);
+  assert.equal(tests.list()[0]?.detail, "2.15");
+});
+
+Deno.test("createSelfTests() lets who has joined a run go with their own signal", async () => {
+  const clock = createFakeClock();
+  const tests = createSelfTests([{ name: "nats", run: untilAborted }], { clock });
+  const begun = tests.run(never);
+  const stop = new AbortController();
+  const joined = tests.run(stop.signal);
+  stop.abort();
+  await joined;
+  assert.equal(tests.list()[0]?.state, "running");
+  await clock.advance(10_000);
+  await begun;
+});
