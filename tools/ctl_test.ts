@@ -347,6 +347,27 @@ Deno.test("--wait follows an operation to its end, or says that it did not end i
   assert.equal((await run(["drain", "vm", "--wait", "--timeout", "2s"], [running])).code, 6);
 });
 
+Deno.test("--wait waits no longer than --timeout although the wall clock is set back", async () => {
+  const running: OperationView = operationsOf(0)[0] ?? assert.fail();
+  const clock = createFakeClock();
+  const begun = clock.now();
+  const code = runCtl(["drain", "vm", "--wait", "--timeout", "2s", "--json"], {
+    env: {},
+    out() {},
+    err() {},
+    ask: null,
+    signal: new AbortController().signal,
+    // Set back again and again, as by a machine whose time runs wild.
+    clock: { ...clock, now: () => begun },
+    fetch: () => Promise.resolve(Response.json(running)),
+  });
+  let ended: number | undefined;
+  const ending = code.then((exit) => ended = exit);
+  for (let n = 0; n < 20; n++) await clock.advance(500);
+  assert.equal(ended, 6);
+  await ending;
+});
+
 Deno.test("completion is a script that its shell takes", async () => {
   await using t = setup();
   const bash = await t.ctl("completion", "bash");

@@ -19,14 +19,14 @@ export async function follow(call: CommandCall, ask: () => Promise<ApiAnswer>): 
   const first = await ask();
   const begun = first.status === 200 || first.status === 202;
   if (!begun || !line.flags.has("wait")) return conclude(first, show);
-  const end = clock.now() + timeoutMs;
+  const end = clock.monotonic() + timeoutMs;
   let answer = first;
   let shown = "";
   while (answer.status < 300) {
     const operation = answer.body as OperationView;
     const text = show(operation);
     if (operation.state !== "running") break;
-    if (clock.now() >= end) {
+    if (clock.monotonic() >= end) {
       conclude(answer, show);
       return EXIT.unfinished;
     }
