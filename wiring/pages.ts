@@ -50,7 +50,8 @@ export function openPages(deps: {
   const hints = createLateNudge(() => views.leader().leading);
   const { webhookSecret: secret } = config.gitea;
   const { access: rules } = config.admin;
-  const metrics = createMetrics({ views, clock, logger });
+  const stack = new AsyncDisposableStack();
+  const metrics = stack.use(createMetrics({ views, clock, logger }));
   const readiness = () => readinessOf(views, sources);
   const signOuts = createSignOuts({ clock, logger });
   const access = createAccess({
@@ -61,7 +62,6 @@ export function openPages(deps: {
     publicUrl: config.admin.publicUrl,
     clock,
   });
-  const stack = new AsyncDisposableStack();
   const web = stack.use(createWeb({
     views,
     actions,
