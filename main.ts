@@ -48,9 +48,9 @@ async function main(): Promise<number> {
     endWithin(STOP_MS, EXIT.failed);
   };
   /** Whoever waits for this one to end must not wait for a server that does not answer. */
-  const endWithin = (ms: number, code: number) => {
+  const endWithin = (ms: number, code: number, error: unknown = `not ended in ${ms} ms`) => {
     Deno.unrefTimer(setTimeout(() => {
-      logger.error("runner stopped", { component: "scheduler", error: `not ended in ${ms} ms` });
+      logger.error("runner stopped", { component: "scheduler", error });
       Deno.exit(code);
     }, ms));
   };
@@ -82,6 +82,7 @@ async function main(): Promise<number> {
       logger,
       announce,
       onLost: () => endWithin(LOST_MS, EXIT.leadershipLost),
+      onFailed: (error) => endWithin(STOP_MS, EXIT.failed, error),
     }, stop.signal);
     return exitCode;
   } catch (error) {

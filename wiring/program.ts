@@ -19,6 +19,8 @@ export interface ProgramContext {
   announce(text: string): void;
   /** Called once when the lead is lost: the process must soon end, whatever hangs. */
   onLost?(): void;
+  /** Called when it cannot go on, before anything is closed: the process must soon end, whatever hangs. */
+  onFailed?(error: unknown): void;
 }
 
 /**
@@ -48,7 +50,10 @@ export async function runProgram(
     await controller.run(signal);
   } catch (error) {
     // Stopped while it was still starting: nothing had been taken.
-    if (!signal.aborted) throw error;
+    if (!signal.aborted) {
+      context.onFailed?.(error);
+      throw error;
+    }
   }
   logger.info("stopped", {});
 }
