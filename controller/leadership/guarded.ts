@@ -90,21 +90,33 @@ function guardQueue(
       if (leads()) message.inProgress();
     },
   });
-  const guardDemand = (demand: Demand): Demand => ({
-    free: () => leads() ? demand.free() : 0,
-    async changed(signal) {
-      if (leads()) return await demand.changed(signal);
-      const end = new AbortController();
-      const either = AbortSignal.any([signal, end.signal]);
-      const first = [demand.changed(either), clock.sleep(LOOK_MS, either)];
-      try {
-        await Promise.race(first);
-      } finally {
-        end.abort();
-        await Promise.allSettled(first);
-      }
-    },
-  });
+  const guardDemand = (demand: Demand): Demand => {
+    /** Whoever asked was told of no room, because it was not sure who leads. */
+    let withheld = false;
+    return {
+      free() {
+        if (leads()) return demand.free();
+        withheld = true;
+        return 0;
+      },
+      async changed(signal) {
+        const end = new AbortController();
+        const either = AbortSignal.any([signal, end.signal]);
+        // Also for one who asked while it was sure: it may be sure again before anybody looks.
+        const restored = async () => {
+          do await clock.sleep(LOOK_MS, either); while (!withheld || !leads());
+          withheld = false;
+        };
+        const first = [demand.changed(either), restored()];
+        try {
+          await Promise.race(first);
+        } finally {
+          end.abort();
+          await Promise.allSettled(first);
+        }
+      },
+    };
+  };
   return {
     get maxPayload() {
       return queue.maxPayload;

@@ -94,6 +94,56 @@ Deno.test("guardPorts() takes no message and gives none back while it is not sur
   await consuming.catch(() => {});
 });
 
+Deno.test("guardPorts() wakes a consumer that was told of no room while it was not sure for a moment", async () => {
+  const clock = createFakeClock();
+  const queue = createFakeQueue({ clock });
+  const store = createFakeStore();
+  const state = { leads: true };
+  const demands: Demand[] = [];
+  const { queue: guarded } = guardPorts({
+    gitea: createFakeGitea(),
+    queue: {
+      ...queue,
+      // deno-lint-ignore require-yield
+      async *consume(_, demand, { signal }) {
+        demands.push(demand);
+        await untilAborted(signal);
+      },
+    },
+    records: store.records(),
+    control: store.control,
+    backends: [],
+  }, {
+    clock,
+    guard() {
+      if (!state.leads) throw new Error("does not lead");
+    },
+    publish: queue.publish,
+  });
+  const stop = new AbortController();
+  // Nothing of the room itself changes: nobody works.
+  const idle: Demand = { free: () => 4, changed: untilAborted };
+  const consuming = guarded.consume("pod", idle, stop)[Symbol.asyncIterator]().next();
+  consuming.catch(() => {});
+  await clock.advance(0);
+  const [demand] = demands;
+  assert.ok(demand);
+  let woken = false;
+  const waiting = demand.changed(stop.signal).then(() => woken = true);
+  waiting.catch(() => {});
+  await clock.advance(10_000);
+  assert.ok(!woken, "there is room as before");
+  state.leads = false;
+  assert.equal(demand.free(), 0);
+  await clock.advance(100);
+  state.leads = true;
+  await clock.advance(1_000);
+  assert.ok(woken);
+  assert.equal(demand.free(), 4);
+  stop.abort();
+  await clock.advance(0);
+});
+
 Deno.test("guardPorts() passes on what a backend says of itself", () => {
   const clock = createFakeClock();
   const untoldEnds = { silenceMs: 180_000, leavingMs: 3_000 };
