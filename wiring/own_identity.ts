@@ -18,9 +18,12 @@ export function createOwnIdentity(
   svids: Pick<SvidSource, "current" | "status">,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): OwnIdentity {
+  /** Somebody was told that none can reach it, and not yet that they can again. */
+  let told = false;
   const cutOff = (): WaitingReason | null => {
     const svid = svids.current();
     if (svid !== null && svid.expiresAt > clock.now()) return null;
+    told = true;
     const { lastError } = svids.status();
     const why = lastError === null ? "" : `: ${lastError}`;
     return {
@@ -34,10 +37,15 @@ export function createOwnIdentity(
       let before = false;
       while (!signal.aborted) {
         const now = cutOff();
-        if ((now !== null) !== before) {
-          before = now !== null;
-          if (now === null) logger.info("executors can reach the facade again");
-          else logger.error("no executor can reach the facade", { detail: now.detail });
+        const turned = (now !== null) !== before;
+        before = now !== null;
+        if (turned && now === null) logger.info("executors can reach the facade again");
+        if (turned && now !== null) {
+          logger.error("no executor can reach the facade", { detail: now.detail });
+        }
+        // Also when it was so between two looks alone: who has asked then waits for a word.
+        if (turned || (now === null && told)) {
+          told = now !== null;
           changed();
         }
         await clock.sleep(LOOK_MS, signal).catch(() => {});

@@ -28,3 +28,25 @@ Deno.test("createOwnIdentity() tells of the moment in which the SVID is over, an
   stop.abort();
   await watching;
 });
+
+Deno.test("createOwnIdentity() tells who was told it is over between two looks that it no longer is", async () => {
+  const clock = createFakeClock();
+  let svid = { expiresAt: clock.now() + 10_500 } as Svid;
+  const svids = {
+    current: () => svid,
+    status: () => ({ state: "stale", since: 0, lastError: null } as const),
+  };
+  const own = createOwnIdentity(svids, { clock, logger: silentLogger });
+  let told = 0;
+  const stop = new AbortController();
+  const watching = own.watch(() => told += 1, stop.signal);
+  await clock.advance(10_700);
+  assert.equal(own.cutOff()?.code, "identity_pending");
+  svid = { expiresAt: clock.now() + 60_000 } as Svid;
+  await clock.advance(1_000);
+  assert.equal(told, 1);
+  await clock.advance(5_000);
+  assert.equal(told, 1);
+  stop.abort();
+  await watching;
+});
