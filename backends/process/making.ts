@@ -69,7 +69,7 @@ export async function makeExecutor(
     const folder = await claim(making, { name: spec.name, signal });
     let wrapper: Wrapper | undefined;
     try {
-      const userId = await userFor(making, { name: spec.name, folder });
+      const userId = await userFor(making, { name: spec.name, folder, signal });
       const environment = await environmentOf(making, { spec, folder, userId, signal });
       wrapper = await startWrapper(folder, { command: making.command, userId });
       wrapper.ended.then(making.onChanged);
@@ -121,11 +121,15 @@ async function claimOnce(making: Making, name: string): Promise<string | undefin
 }
 
 async function userFor(
-  { root, userIds }: Making,
-  { name, folder }: { readonly name: string; readonly folder: string },
+  { root, userIds, clock }: Making,
+  { name, folder, signal }: {
+    readonly name: string;
+    readonly folder: string;
+    readonly signal: AbortSignal;
+  },
 ): Promise<number | null> {
   if (userIds === null) return null;
-  const userId = await allocateUser(root, { name, userIds });
+  const userId = await allocateUser(root, { name, userIds, clock, signal });
   await giveTo(folder, userId);
   return userId;
 }
@@ -186,7 +190,7 @@ async function undo(
   making: Making,
   { name, wrapper }: { readonly name: ExecutorSpec["name"]; readonly wrapper: Wrapper | undefined },
 ): Promise<void> {
-  await wrapper?.abandon();
+  await wrapper?.abandon(making.clock);
   using limit = making.clock.timeout(UNBIND_MS);
   try {
     await making.identity.unbind(name, { signal: limit.signal });

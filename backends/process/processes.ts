@@ -1,4 +1,5 @@
 import { BackendError } from "../../controller/backend.ts";
+import { onAbort } from "../../lib/abortable.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
   isAlive,
@@ -22,6 +23,8 @@ export interface Target {
 
 const POLL_MS = 40;
 const KILL_MS = 5000;
+/** The one system call of the shell that does it. */
+const KILL_USER_MS = 1000;
 
 /**
  * Every live process of an executor: those of its session, those of its own user, and those that
@@ -60,7 +63,7 @@ export async function endProcesses(
   while (clock.monotonic() < graceEnds && await livesOn(target)) await clock.sleep(POLL_MS, signal);
   const killEnds = clock.monotonic() + KILL_MS;
   while (true) {
-    const isKilled = target.userId === null || await killUser(target.userId);
+    const isKilled = target.userId === null || await killUser(target.userId, clock);
     const left = await processesOf(target);
     if (isKilled && left.length === 0) return;
     if (clock.monotonic() > killEnds) {
@@ -74,24 +77,57 @@ export async function endProcesses(
 
 /**
  * SIGKILL to every process of a user in one system call: one that forks faster than /proc can be read
- * would escape otherwise, and live on as the user of a later job. False when it has to be repeated.
+ * would escape otherwise, and live on as the user of a later job. False when it has to be repeated: a
+ * process of that user may have killed the caller first, or frozen it.
  */
-async function killUser(userId: number): Promise<boolean> {
+async function killUser(userId: number, clock: Clock): Promise<boolean> {
   if (userId === 0 || userId === Deno.uid()) {
     throw new TypeError(`End the processes of user ${userId}: those are not an executor's alone`);
   }
-  const { signal } = await new Deno.Command("/bin/sh", {
-    args: ["-c", "kill -9 -1"],
+  const killer = killerOf(userId, await chroot()).spawn();
+  using limit = clock.timeout(KILL_USER_MS);
+  using _ending = onAbort(limit.signal, () => signalProcess(killer.pid, "SIGKILL"));
+  const { signal } = await killer.status;
+  return signal === null;
+}
+
+/**
+ * It becomes that user only after it has been started, by coreutils' `chroot` to where it is. Starting a
+ * program as another user waits, and this whole process with it, until the new process has left our
+ * code: one that its own user freezes before that would freeze us for ever.
+ */
+function killerOf(userId: number, chroot: string | undefined): Deno.Command {
+  const quiet = {
     clearEnv: true,
     cwd: "/",
-    uid: userId,
-    gid: userId,
     stdin: "null",
     stdout: "null",
     stderr: "null",
-  }).output();
-  // The caller itself is spared; a process of that user may have been faster.
-  return signal === null;
+  } as const;
+  const kill = ["-c", "kill -9 -1"];
+  if (chroot === undefined) {
+    return new Deno.Command("/bin/sh", { ...quiet, args: kill, uid: userId, gid: userId });
+  }
+  const user = [`--userspec=${userId}:${userId}`, "--groups="];
+  return new Deno.Command(chroot, { ...quiet, args: [...user, "/", "/bin/sh", ...kill] });
+}
+
+/** Where coreutils' `chroot` is; undefined where it is another one, which knows no users, or none. */
+function chroot(): Promise<string | undefined> {
+  return found ??= findChroot();
+}
+
+let found: Promise<string | undefined> | undefined;
+
+async function findChroot(): Promise<string | undefined> {
+  for (const path of ["/usr/sbin/chroot", "/usr/bin/chroot", "/sbin/chroot", "/bin/chroot"]) {
+    const args = ["--userspec=0:0", "--groups=", "/", "/bin/true"];
+    const output = { stdin: "null", stdout: "null", stderr: "null" } as const;
+    const works = await new Deno.Command(path, { args, clearEnv: true, cwd: "/", ...output })
+      .output().then(({ success }) => success, () => false);
+    if (works) return path;
+  }
+  return undefined;
 }
 
 /** Cheap while the leader lives; only then is everything looked at. */

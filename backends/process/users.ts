@@ -1,6 +1,7 @@
 import { BackendError } from "../../controller/backend.ts";
 import { closedFolder } from "../../lib/closed_folder.ts";
 import { readStart } from "../../lib/foreign_file.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { listFolders } from "./folder.ts";
 import { isDead, listProcesses, ownerOf } from "./proc.ts";
 
@@ -13,6 +14,9 @@ export interface UserIds {
 /** Where controllers of this machine tell each other which users they have given away. */
 const REGISTRY = "/run/gitea-dynamic-runner-users";
 
+/** Others hold the registry's lock for milliseconds; one that was frozen with it holds it for ever. */
+const LOCK_POLL_MS = 20;
+
 /** Below the root: the user that was given last. */
 const LAST = ".last-user";
 
@@ -21,18 +25,24 @@ const LAST = ".last-user";
  * process runs as, and notes it in the folder. Only root may call this. Other controllers matter: an
  * executor's leftovers are ended by their user, so one user must never belong to two executors. They
  * are given in turn, so that what a job left in a folder open to all waits long for the next owner.
- * Throws {@link BackendError} `quota` when all are taken.
+ * Throws {@link BackendError} `quota` when all are taken, or the signal's reason.
  */
 export async function allocateUser(
   root: string,
-  options: { readonly name: string; readonly userIds: UserIds; readonly registry?: string },
+  options: {
+    readonly name: string;
+    readonly userIds: UserIds;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly registry?: string;
+  },
 ): Promise<number> {
-  const { name, registry = REGISTRY } = options;
+  const { name, clock, signal, registry = REGISTRY } = options;
   const { first, count } = options.userIds;
   const folder = `${root}/${name}`;
   await openRegistry(registry);
   using lock = await Deno.open(`${registry}/lock`, { write: true, create: true, mode: 0o600 });
-  await lock.lock(true);
+  while (!await lock.tryLock(true)) await clock.sleep(LOCK_POLL_MS, signal);
   const taken = await usersInUse(root);
   const last = Number.parseInt(await readStart(`${root}/${LAST}`, 16) ?? "", 10);
   const start = last >= first && last < first + count ? last + 1 - first : 0;

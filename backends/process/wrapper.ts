@@ -1,4 +1,6 @@
-import { type ProcessRef, readStat } from "./proc.ts";
+import { onAbort } from "../../lib/abortable.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type ProcessRef, readStat, signalProcess } from "./proc.ts";
 
 /**
  * The small shell around each executor. It is the leader of the executor's session, outlives the
@@ -32,6 +34,7 @@ while :; do wait "$main"; code=$?; kill -0 "$main" 2>/dev/null || break; done
 echo "$code" >"$folder/exit"
 `;
 
+const ABANDON_MS = 1_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** A wrapper that waits for its environment. */
@@ -39,8 +42,11 @@ export interface Wrapper {
   readonly process: ProcessRef;
   /** Hands the environment over: the program starts. Call once. */
   launch(environment: Readonly<Record<string, string>>): Promise<void>;
-  /** Closes the input without an environment, so that the wrapper ends, and waits for that. */
-  abandon(): Promise<void>;
+  /**
+   * Closes the input without an environment, so that the wrapper ends, and waits for that; one that is
+   * still there after a second, frozen by somebody, is killed: nothing of the job has begun.
+   */
+  abandon(clock: Clock): Promise<void>;
   /** Resolves when the wrapper has ended; only in the process that made it. */
   readonly ended: Promise<void>;
 }
@@ -86,8 +92,10 @@ export async function startWrapper(
         await close();
       }
     },
-    async abandon() {
+    async abandon(clock) {
       child.ref();
+      using limit = clock.timeout(ABANDON_MS);
+      using _killing = onAbort(limit.signal, () => signalProcess(-child.pid, "SIGKILL"));
       await close();
       await child.status;
     },

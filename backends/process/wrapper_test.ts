@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { systemClock } from "../../lib/clock.ts";
+import { createFakeClock } from "../../lib/fake_clock.ts";
 import { fc } from "../../tests/support/property.ts";
 import { claimFolder } from "./folder.ts";
 import { bootId, self } from "./proc.ts";
@@ -45,9 +47,20 @@ Deno.test("startWrapper() notes the exit code of its program", async () => {
 Deno.test("startWrapper() starts nothing when the environment never comes", async () => {
   await using world = await setup();
   const wrapper = await world.start(`touch started`);
-  await wrapper.abandon();
+  await wrapper.abandon(systemClock);
   assert.equal((await world.read("exit")).trim(), "125");
   assert.match(await world.read("output"), /not started: its controller stopped/);
+  await assert.rejects(Deno.stat(`${world.folder}/home/started`), Deno.errors.NotFound);
+});
+
+Deno.test("abandon() ends a wrapper that somebody has frozen", async () => {
+  await using world = await setup();
+  const clock = createFakeClock();
+  const wrapper = await world.start("touch started");
+  Deno.kill(wrapper.process.pid, "SIGSTOP");
+  const ending = wrapper.abandon(clock);
+  await clock.advance(1_000);
+  await ending;
   await assert.rejects(Deno.stat(`${world.folder}/home/started`), Deno.errors.NotFound);
 });
 
