@@ -1,6 +1,8 @@
 import { join, resolve } from "node:path";
 import { GATE_FLAGS, GATE_PERMISSIONS } from "../backends/gate_flags.ts";
+import { signalProcess } from "../backends/process/proc.ts";
 import { bundleProgram } from "../clients/esbuild/program.ts";
+import { onAbort } from "../lib/abortable.ts";
 import { closedFolder } from "../lib/closed_folder.ts";
 import type { Logger } from "../lib/logger.ts";
 
@@ -25,6 +27,7 @@ export interface ExecutorImageOptions {
   /** Folders to look for the runner in, and what jobs find as PATH; a usual one by default. */
   readonly path?: string;
   readonly logger: Logger;
+  readonly signal: AbortSignal;
 }
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -36,10 +39,11 @@ const RUNNER_NAMES = ["gitea-runner", "act_runner"];
  * Puts the identity gate, and with it what the image of a Pod would hold, into a folder: bundles
  * named by their content, V8's code cache for them, and with `root` the two programs, owned by root
  * with mode 0711, so that steps cannot read the memory or environment of the processes of their own
- * user. Repeating it changes nothing. Rejects when the folder cannot be written or reached by others.
+ * user. Repeating it changes nothing. Rejects when the folder cannot be written or reached by others, or
+ * with the signal's reason; nothing of it runs then.
  */
 export async function installExecutor(options: ExecutorImageOptions): Promise<ExecutorImage> {
-  const { root, logger, path = DEFAULT_PATH } = options;
+  const { root, logger, signal, path = DEFAULT_PATH } = options;
   const directory = resolve(options.directory);
   const mode = root ? 0o755 : 0o700;
   const bin = join(directory, "bin");
@@ -52,7 +56,8 @@ export async function installExecutor(options: ExecutorImageOptions): Promise<Ex
   const official = options.runnerBin === undefined ? await findRunner(path) : options.runnerBin;
   const install = (program: string, name: string) =>
     root ? installProgram(program, join(bin, name)) : Promise.resolve(program);
-  const bundle = (source: URL, name: string) => installBundle(source, join(directory, name));
+  const bundle = (source: URL, name: string) =>
+    installBundle(source, join(directory, name), signal);
   const [deno, gate, program] = await Promise.all([
     install(Deno.execPath(), "deno"),
     bundle(GATE, "gate"),
@@ -60,7 +65,7 @@ export async function installExecutor(options: ExecutorImageOptions): Promise<Ex
   ]);
   const run = (file: string) => [deno, "run", ...GATE_FLAGS, ...GATE_PERMISSIONS, file];
   for (const file of official === null ? [gate, program] : [gate]) {
-    await warm(run(file), { bundle: file, cache });
+    await warm(run(file), { bundle: file, cache, signal });
   }
   const runner = official === null ? "sample" : "official";
   logger.info("executor installed", { directory, runner, program: official });
@@ -111,8 +116,8 @@ async function installProgram(from: string, to: string): Promise<string> {
 }
 
 /** Writes the bundle under a name with its hash; executors that run an older one keep it. */
-async function installBundle(source: URL, prefix: string): Promise<string> {
-  const text = await bundleProgram(source);
+async function installBundle(source: URL, prefix: string, signal: AbortSignal): Promise<string> {
+  const text = await bundleProgram(source, { signal });
   const bytes = new TextEncoder().encode(text);
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex().slice(0, 16);
   const file = `${prefix}-${hash}.mjs`;
@@ -125,24 +130,32 @@ async function installBundle(source: URL, prefix: string): Promise<string> {
 /**
  * Runs the program without what it needs, so that V8's code cache is there: 0.15 s and 25 MB less
  * for each executor. The cache stays ours: who could write it could change the program. The second
- * run puts SQLite's log in order after the first, which others cannot do in a folder they only read.
+ * run puts SQLite's log in order after the first, which others cannot do in a folder they only read. One
+ * that was killed in the middle of it, by Ctrl-C perhaps, is made up for by the next start.
  */
 async function warm(
   command: readonly string[],
-  { bundle, cache }: { readonly bundle: string; readonly cache: string },
+  { bundle, cache, signal }: {
+    readonly bundle: string;
+    readonly cache: string;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
   const marker = join(cache, `${bundle.slice(bundle.lastIndexOf("/") + 1)}.warm`);
   if (await Deno.stat(marker).then(() => true, () => false)) return;
   const [program = "", ...args] = command;
   for (let run = 0; run < 2; run++) {
-    await new Deno.Command(program, {
+    signal.throwIfAborted();
+    const child = new Deno.Command(program, {
       args,
       clearEnv: true,
       env: { DENO_DIR: cache, DENO_NO_UPDATE_CHECK: "1" },
       stdin: "null",
       stdout: "null",
       stderr: "null",
-    }).output();
+    }).spawn();
+    using _ending = onAbort(signal, () => signalProcess(child.pid, "SIGKILL"));
+    if ((await child.status).signal !== null) return signal.throwIfAborted();
   }
   await Deno.writeTextFile(marker, "");
 }

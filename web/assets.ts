@@ -19,12 +19,13 @@ const ICON_SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20">
 <rect x="1" y="11" width="8" height="8" rx="1.5" opacity=".55"/></g>
 <rect x="11.75" y="11.75" width="6.5" height="6.5" rx="1" fill="none" stroke="#2f6fd0" stroke-width="1.5"/></svg>`;
 
-/** Builds all assets. Rejects when a source does not compile. */
-export async function buildAssets(): Promise<Assets> {
+/** Builds all assets. Rejects when a source does not compile, or with the signal's reason. */
+export async function buildAssets(signal: AbortSignal): Promise<Assets> {
   const root = decodeURIComponent(new URL("../", import.meta.url).pathname);
   return assetsOf(
     await buildIslands({
       root,
+      signal,
       entries: {
         ...Object.fromEntries(ISLANDS.map((name) => [name, `islands/${name}.tsx`])),
         style: "components/style/main.css",

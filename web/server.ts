@@ -65,10 +65,13 @@ export function createWeb(deps: WebDeps): Web {
   const changes = createChangeStream({ views, clock });
   const stop = new AbortController();
   // Pages without script or style are better than none.
-  const assets = Promise.resolve(deps.assets ?? buildAssets()).catch((error: unknown) => {
-    logger.error("assets build failed", { component: "web", error });
-    return NO_ASSETS;
-  });
+  const assets = Promise.resolve(deps.assets ?? buildAssets(stop.signal)).catch(
+    (error: unknown) => {
+      if (stop.signal.aborted) return NO_ASSETS;
+      logger.error("assets build failed", { component: "web", error });
+      return NO_ASSETS;
+    },
+  );
   const actions = byRole(deps.actions ?? NO_ACTIONS);
   const access = deps.access ??
     createAccess({

@@ -111,7 +111,7 @@ export async function supplyParts(
     ? (await import("./vm_parts.ts")).openSandboxes(config, context)
     : undefined;
   const prepare = config.executors === "process"
-    ? () => prepareProcesses(config, { ...context, facadeSpiffeId })
+    ? (stop: AbortSignal) => prepareProcesses(config, { ...context, facadeSpiffeId }, stop)
     : () => Promise.resolve(makeReal(config, { cluster, sandboxes }));
   const [[nats, gitea], makeExecutors] = await allOrNone([
     (stop) => inState(config, allOrNone([supplies.nats, supplies.gitea], stop)),

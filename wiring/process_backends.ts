@@ -21,7 +21,7 @@ const USER_IDS: Readonly<Record<BackendName, { first: number; count: number }>> 
 /**
  * Puts the executor's programs into `directory`, which takes seconds the first time; warns when jobs of
  * a real Gitea would meet the sample runner. Rejects with an `Error` that names CI_RUNNER_BIN where that
- * is no file, else the folder: it may be on another file system than STATE_DIR.
+ * is no file, else the folder: it may be on another file system than STATE_DIR; or with the signal's reason.
  */
 export async function installImage(deps: {
   readonly config: Config;
@@ -29,8 +29,9 @@ export async function installImage(deps: {
   readonly isRoot: boolean;
   readonly path: string;
   readonly logger: Logger;
+  readonly signal: AbortSignal;
 }): Promise<ExecutorImage> {
-  const { config, directory, isRoot, path, logger } = deps;
+  const { config, directory, isRoot, path, logger, signal } = deps;
   const { runnerBin } = config;
   if (runnerBin !== null && (await Deno.stat(runnerBin).catch(() => null))?.isFile !== true) {
     throw new Error(
@@ -43,6 +44,7 @@ export async function installImage(deps: {
       root: isRoot,
       path,
       logger,
+      signal,
       ...(runnerBin === null ? {} : { runnerBin }),
     });
     if (image.runner === "sample" && config.gitea.url !== null) logger.warn(SAMPLE_RUNNER);

@@ -17,7 +17,8 @@ async function warningsOf(config: Config): Promise<string[]> {
   try {
     const warnings: string[] = [];
     const logger: Logger = { ...silentLogger, warn: (text) => void warnings.push(text) };
-    await installImage({ config, directory, isRoot: false, path: "/usr/bin:/bin", logger });
+    const { signal } = new AbortController();
+    await installImage({ config, directory, isRoot: false, path: "/usr/bin:/bin", logger, signal });
     return warnings;
   } finally {
     await Deno.remove(directory, { recursive: true });

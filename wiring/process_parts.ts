@@ -22,6 +22,7 @@ export async function prepareProcesses(
     readonly stack: AsyncDisposableStack;
     readonly facadeSpiffeId: string;
   },
+  signal: AbortSignal,
 ): Promise<MakeExecutors> {
   const { clock, logger, stack, isRoot } = context;
   if (config.profile === "production") {
@@ -33,7 +34,7 @@ export async function prepareProcesses(
   const names = enabledBackends(config);
   stack.defer(() => leaveRuntimeDirectory(directory, { otherUsers: isRoot, backends: names }));
   const path = context.env["PATH"] ?? "";
-  const image = await installImage({ config, directory, isRoot, path, logger });
+  const image = await installImage({ config, directory, isRoot, path, logger, signal });
   return async (gitea): Promise<ExecutorParts> => {
     const { identity, endpointSocket } = await identities(config, { ...context, directory }, gitea);
     const deps = { image, directory, identity, isRoot, clock, logger, stack };

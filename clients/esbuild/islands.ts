@@ -24,12 +24,13 @@ export interface BuildIslandsOptions {
   readonly root: string;
   /** Entry name to source file (`.tsx`, `.ts` or `.css`). */
   readonly entries: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
 }
 
 /**
  * Builds the scripts and styles of the pages into memory with esbuild: split, minified, names with
  * content hashes. Runs esbuild's own child process and ends it. Rejects with esbuild's messages when
- * a source does not compile.
+ * a source does not compile, or with the signal's reason.
  */
 export async function buildIslands(options: BuildIslandsOptions): Promise<Built> {
   const settings = {
@@ -71,7 +72,7 @@ export async function buildIslands(options: BuildIslandsOptions): Promise<Built>
       }),
     );
     return { files, entries };
-  });
+  }, options.signal);
 }
 
 function baseName(path: string): string {

@@ -14,9 +14,12 @@ const PRELUDE = [
 /**
  * Bundles a program and everything it imports into one ESM text that plain `deno run` takes, without
  * node_modules, npm cache or configuration. `entry` is a path or a `file:` URL. Rejects with
- * esbuild's error when an import cannot be resolved.
+ * esbuild's error when an import cannot be resolved, or the signal's reason.
  */
-export async function bundleProgram(entry: string | URL): Promise<string> {
+export async function bundleProgram(
+  entry: string | URL,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<string> {
   const result = await withEsbuild(() =>
     build({
       entryPoints: [entry instanceof URL ? fileURLToPath(entry) : entry],
@@ -30,8 +33,7 @@ export async function bundleProgram(entry: string | URL): Promise<string> {
       charset: "utf8",
       banner: { js: PRELUDE },
       logLevel: "silent",
-    })
-  );
+    }), signal);
   const [file] = result.outputFiles;
   if (file === undefined) throw new Error(`Bundle "${entry}": esbuild wrote no file`);
   return file.text;

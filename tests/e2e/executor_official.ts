@@ -51,6 +51,7 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
     root: false,
     path: PATH,
     logger: silentLogger,
+    signal: new AbortController().signal,
   });
   assert.equal(image.runner, "official");
   await Deno.mkdir(`${folder}/home`);

@@ -189,6 +189,44 @@ Deno.test("main ends within 12 s of SIGTERM though forge, NATS and receiver of t
   }
 });
 
+Deno.test("main ends on SIGTERM though esbuild, which builds its pages and programs, hangs", async () => {
+  await using place = await createControllerPlace();
+  await using controller = await startController(place);
+  const esbuild = await childOf(controller, "--service=");
+  Deno.kill(esbuild, "SIGSTOP");
+  try {
+    await controller.logged("nats-server is up");
+    assert.equal(await controller.end("SIGTERM"), 0, await controller.text());
+  } finally {
+    Deno.kill(esbuild, "SIGCONT");
+  }
+  await assertNothingLeft(place);
+});
+
+Deno.test("main starts, with whole pages, though esbuild is killed while it builds them", async () => {
+  await using place = await createControllerPlace();
+  await using controller = await startController(place);
+  Deno.kill(await childOf(controller, "--service="), "SIGKILL");
+  await controller.logged("controller is up");
+  assert.match(await (await fetch(await controller.url())).text(), /<link rel="stylesheet"/);
+  assert.deepEqual((await controller.log()).filter(({ level }) => level === "ERROR"), []);
+  assert.equal(await controller.end("SIGTERM"), 0, await controller.text());
+  await assertNothingLeft(place);
+});
+
+/** The first child of the controller with these words in its command line; waits for it. */
+function childOf({ pid }: ControllerProcess, words: string): Promise<number> {
+  const children = `/proc/${pid}/task/${pid}/children`;
+  return eventually(async () => {
+    // Any of them may end while we look.
+    for (const child of (await Deno.readTextFile(children)).trim().split(" ")) {
+      const command = await Deno.readTextFile(`/proc/${child}/cmdline`).catch(() => "");
+      if (command.includes(words)) return Number(child);
+    }
+    return undefined;
+  }, { what: `a child with "${words}"`, everyMs: 2 });
+}
+
 /** Ends a server that was stopped, if it is still there. */
 function endServer(pid: number): void {
   try {

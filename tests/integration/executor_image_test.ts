@@ -33,6 +33,7 @@ Deno.test("installExecutor() makes an executor that runs a job as another user, 
     root: OTHER !== null,
     runnerBin: null,
     logger: silentLogger,
+    signal: new AbortController().signal,
   });
   assert.equal(image.runner, "sample");
   // Looks through the environment of every process that a step may read.
@@ -83,7 +84,12 @@ Deno.test("installExecutor() refuses a folder that other users cannot enter", as
   const folder = await Deno.makeTempDir();
   await Deno.chmod(folder, 0o700);
   await assert.rejects(
-    installExecutor({ directory: `${folder}/image`, root: true, logger: silentLogger }),
+    installExecutor({
+      directory: `${folder}/image`,
+      root: true,
+      logger: silentLogger,
+      signal: new AbortController().signal,
+    }),
     /other users cannot enter/,
   );
   await Deno.remove(folder, { recursive: true });
