@@ -18,7 +18,7 @@ export async function natsAnswers(
 
 async function greets(port: number, signal: AbortSignal): Promise<boolean> {
   try {
-    using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port, signal });
     const buffer = new Uint8Array(GREETING.length);
     const read = await abortable(connection.read(buffer), signal);
     return read === buffer.length && new TextDecoder().decode(buffer) === GREETING;

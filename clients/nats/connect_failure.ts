@@ -1,5 +1,6 @@
 import { NatsError } from "nats";
 import { QueueError } from "../../controller/queue.ts";
+import { NoGreeting } from "./greeting_bound.ts";
 
 /** Which files an attempt to connect depends on. */
 export interface Files {
@@ -39,7 +40,16 @@ export function connectFailure(error: unknown, files: Files): QueueError {
   if (error instanceof Error && /creds|seed|jwt/i.test(error.message)) {
     return refused("the credentials file cannot be used; check NATS_CREDS_FILE");
   }
-  return new QueueError("unavailable", `${where}: no answer (${code})`, { cause: error });
+  const why = isStranger(error)
+    ? "what answers there is no NATS server; check NATS_URL"
+    : `no answer (${code})`;
+  return new QueueError("unavailable", `${where}: ${why}`, { cause: error });
+}
+
+/** Not final: it may be the page of a proxy whose server is away. */
+function isStranger(error: unknown): boolean {
+  return error instanceof NoGreeting || error instanceof SyntaxError ||
+    error instanceof Error && error.message === "unexpected response from server";
 }
 
 /** Without user information, for messages. */

@@ -1,4 +1,5 @@
 import net from "node:net";
+import { boundGreeting } from "./greeting_bound.ts";
 
 /**
  * Takes two faults out of the sockets that `nats` 2.29 makes, by `createConnection(port, host, listener)`:
@@ -11,6 +12,8 @@ import net from "node:net";
  *   write. A server that is gone or frozen takes nothing any more: with more unsent than the kernel holds,
  *   the connection would never be given up, nor made anew. So an empty write is done at once. (In Deno
  *   2.9.6 a socket of TLS takes everything by itself, and never holds up such a write.)
+ *
+ * The server's first line is bounded, too: see {@link boundGreeting}.
  */
 export function guardSockets(): void {
   if (guarded) return;
@@ -19,7 +22,10 @@ export function guardSockets(): void {
   const create = (...args: Parameters<typeof original>): net.Socket => {
     const socket = original(...args);
     const [port, host] = args as readonly unknown[];
-    if (typeof port === "number" && typeof host === "string") guard(socket);
+    if (typeof port === "number" && typeof host === "string") {
+      guard(socket);
+      boundGreeting(socket);
+    }
     return socket;
   };
   net.createConnection = create as typeof original;

@@ -40,6 +40,55 @@ Deno.test("connectNats() waits for a server that may come, and says so", async (
   assert.equal(connection.status().detail, null);
 });
 
+/** Accepts, says `words`, and keeps the connection until it is disposed of. */
+function listenAsStranger(words: Uint8Array | null) {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const open: Deno.Conn[] = [];
+  const accepted = Promise.withResolvers<void>();
+  const serve = async (peer: Deno.Conn) => {
+    while (words !== null) await peer.write(words);
+  };
+  const serving: Promise<void>[] = [];
+  const running = (async () => {
+    for await (const peer of listener) {
+      open.push(peer);
+      serving.push(serve(peer).catch(() => {}));
+      accepted.resolve();
+    }
+  })();
+  return {
+    url: `nats://127.0.0.1:${listener.addr.port}`,
+    accepted: accepted.promise,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      for (const peer of open) peer.close();
+      await Promise.all([running, ...serving]);
+    },
+  };
+}
+
+Deno.test("connectNats() is closed in a second while a cluster of strangers accepts and says nothing", async () => {
+  const strangers = [1, 2, 3].map(() => listenAsStranger(null));
+  const clock = createFakeClock();
+  const servers = strangers.map(({ url }) => url);
+  const connection = connectNats({ ...nobody, servers }, { ...DEPS, clock });
+  await Promise.race(strangers.map(({ accepted }) => accepted));
+  let closed = false;
+  const closing = connection[Symbol.asyncDispose]().then(() => closed = true);
+  await clock.advance(1_000);
+  assert.ok(closed);
+  await closing;
+  for (const stranger of strangers) await stranger[Symbol.asyncDispose]();
+});
+
+Deno.test("connectNats() waits while something answers that never ends its first line, and says so", async () => {
+  await using stranger = listenAsStranger(new Uint8Array(64 * 1024));
+  await using connection = connectNats({ ...nobody, servers: [stranger.url] }, DEPS);
+  await eventually(() => connection.status().detail !== null, { what: "a first failure" });
+  assert.equal(connection.status().kind, "connecting");
+  assert.match(connection.status().detail ?? "", /what answers there is no NATS server; check/);
+});
+
 Deno.test("connectNats() reports a lost connection and comes back", async () => {
   await using nats = await startNats();
   await using connection = connectTo(nats);
