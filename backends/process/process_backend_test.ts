@@ -11,7 +11,6 @@ import { testUserIds } from "../../tests/support/user_ids.ts";
 import { claimFolder } from "./folder.ts";
 import { bootId, isAlive, listProcesses, type ProcessRef, readStat, self } from "./proc.ts";
 import { createProcessBackend, type ProcessBackendOptions } from "./process_backend.ts";
-import { prepareRoot } from "./users.ts";
 
 const call = { signal: new AbortController().signal };
 const isRoot = Deno.uid() === 0;
@@ -413,6 +412,17 @@ Deno.test({
   },
 });
 
+Deno.test("delete() lets an executor that is frozen end by itself", async () => {
+  await using world = await setup(`trap 'echo x >ended; exit 0' TERM; ${WAIT}`, {
+    graceMs: 60_000,
+  });
+  const made = await world.make();
+  using ended = await Deno.open(`${world.home(made.name)}/ended`, { create: true, write: true });
+  Deno.kill(-Number(made.uid.split("-")[0]), "SIGSTOP");
+  await world.backend.delete(made, call);
+  assert.equal((await ended.stat()).size, 2);
+});
+
 Deno.test({
   name: "delete() ends what forks faster than it can be looked for",
   ignore: !isRoot,
@@ -447,23 +457,6 @@ Deno.test({
       ),
     );
     assert.equal(new Set(made.map(({ identityTarget }) => identityTarget)).size, 8);
-  },
-});
-
-Deno.test({
-  name: "prepareRoot() names the directory that is closed to other users",
-  ignore: Deno.build.os === "windows",
-  async fn() {
-    const root = await Deno.makeTempDir({ dir: "/tmp", prefix: "gdr-closed-" });
-    await assert.rejects(
-      prepareRoot(`${root}/run/pod`, testUserIds(0, 1)),
-      (error) => {
-        assert.ok(error instanceof BackendError && error.code === "invalid");
-        assert.ok(error.message.includes(`"${root}" is closed to others`), error.message);
-        return true;
-      },
-    );
-    await Deno.remove(root, { recursive: true });
   },
 });
 

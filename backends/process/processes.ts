@@ -57,8 +57,11 @@ export async function endProcesses(
 ): Promise<void> {
   const { clock, signal } = options;
   const { leader } = target;
-  if (leader !== null && await isAlive(leader)) signalProcess(-leader.pid, "SIGTERM");
-  else for (const stat of await processesOf(target)) await signalExactly(stat, "SIGTERM");
+  if (leader !== null && await isAlive(leader)) {
+    signalProcess(-leader.pid, "SIGTERM");
+    // One that is frozen hears it only when it goes on.
+    signalProcess(-leader.pid, "SIGCONT");
+  } else for (const stat of await processesOf(target)) await signalExactly(stat, "SIGTERM");
   const graceEnds = clock.monotonic() + options.graceMs;
   while (clock.monotonic() < graceEnds && await livesOn(target)) await clock.sleep(POLL_MS, signal);
   const killEnds = clock.monotonic() + KILL_MS;

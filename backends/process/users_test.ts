@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { BackendError } from "../../controller/backend.ts";
 import { createFakeClock } from "../../lib/fake_clock.ts";
-import { allocateUser } from "./users.ts";
+import { testUserIds } from "../../tests/support/user_ids.ts";
+import { allocateUser, prepareRoot } from "./users.ts";
 
 /** A root with the folder of one executor, and a registry of users of its own. */
 async function setup() {
@@ -58,4 +60,21 @@ Deno.test("allocateUser() goes on when another controller has finished", async (
   other[Symbol.dispose]();
   await clock.advance(100);
   assert.equal(await given, userIds.first);
+});
+
+Deno.test({
+  name: "prepareRoot() names the directory that is closed to other users",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    const root = await Deno.makeTempDir({ dir: "/tmp", prefix: "gdr-closed-" });
+    await assert.rejects(
+      prepareRoot(`${root}/run/pod`, testUserIds(0, 1)),
+      (error) => {
+        assert.ok(error instanceof BackendError && error.code === "invalid");
+        assert.ok(error.message.includes(`"${root}" is closed to others`), error.message);
+        return true;
+      },
+    );
+    await Deno.remove(root, { recursive: true });
+  },
 });
