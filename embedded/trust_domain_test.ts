@@ -206,6 +206,68 @@ Deno.test(
   },
 );
 
+/** Accepts at a socket in the directory, says `words`, and then nothing. */
+function listenAsStranger(directory: string, words: string) {
+  const path = `${directory}/stranger.sock`;
+  const listener = Deno.listen({ transport: "unix", path });
+  const open: Deno.Conn[] = [];
+  const accepted = Promise.withResolvers<void>();
+  const running = (async () => {
+    for await (const peer of listener) {
+      open.push(peer);
+      await peer.write(new TextEncoder().encode(words)).catch(() => {});
+      accepted.resolve();
+    }
+  })();
+  return {
+    endpoint: `unix://${path}`,
+    accepted: accepted.promise,
+    /** Connections that there were. */
+    count: () => open.length,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      for (const peer of open) peer.close();
+      await running;
+    },
+  };
+}
+
+Deno.test(
+  "watchSvids() says after 5 s that a socket which accepts does not answer",
+  graceful,
+  async () => {
+    await using given = await setup();
+    await using stranger = listenAsStranger(given.directory, "");
+    await using source = watch(stranger.endpoint, given.clock);
+    await stranger.accepted;
+    await given.clock.advance(4_900);
+    assert.equal(source.status().lastError, null);
+    await given.clock.advance(100);
+    const text =
+      `UNAVAILABLE: the Workload API says nothing: check SPIFFE_ENDPOINT_SOCKET "${stranger.endpoint}", ` +
+      "and that the agent behind it answers";
+    assert.equal(source.status().lastError, text);
+    await given.clock.advance(25_000);
+    assert.equal(source.status().lastError, text, "asked anew, and told in the same words");
+  },
+);
+
+Deno.test("watchSvids() tells the same fault once, with the setting", graceful, async () => {
+  await using given = await setup();
+  await using stranger = listenAsStranger(given.directory, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  const told: unknown[] = [];
+  const logger = { ...silentLogger, warn: (_: string, more: unknown) => void told.push(more) };
+  await using source = watchSvids({
+    endpoint: stranger.endpoint,
+    logger,
+    clock: systemClock,
+    random: () => 0,
+  }, { signal: new AbortController().signal });
+  await eventually(() => stranger.count() > 3, { what: "a fourth try" });
+  assert.match(source.status().lastError ?? "", /^UNAVAILABLE: .*SPIFFE_ENDPOINT_SOCKET "unix:/);
+  assert.equal(told.length, 1, JSON.stringify(told));
+});
+
 Deno.test("watchSvids() takes only the SPIFFE ID that is wanted", graceful, async () => {
   await using given = await setup();
   await using domain = await given.start();

@@ -49,7 +49,8 @@ export interface WatchOptions {
 const FIRST_DELAY_MS = 100;
 /** An entry reaches SPIRE's agent after up to 5 s; asking costs the agent a hash of our binary. */
 const MAX_DELAY_MS = 5_000;
-/** A first answer takes SPIRE 0.2 s. */
+/** A first answer takes SPIRE 0.2 s: after so long it is said that none comes, after the other it is asked anew. */
+const SILENT_MS = 5_000;
 const FIRST_ANSWER_MS = 30_000;
 /** The platform's timers count no further. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -95,7 +96,7 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
   };
   const fail = (error: unknown) => {
     const text = error instanceof GrpcError
-      ? `${error.code}: ${error.message}${wayOut(error, options.spiffeId)}`
+      ? `${error.code}: ${steady(error.message)}${wayOut(error, options)}`
       : String(error);
     enter(current === null ? "waiting" : "stale", text);
   };
@@ -103,11 +104,14 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
   /** One stream to its end; resolves to whether its connection may serve for the next. */
   const follow = async (client: GrpcClient): Promise<boolean> => {
     using patience = createPatience(clock);
+    using silent = clock.timeout(SILENT_MS);
+    using _telling = onAbort(silent.signal, () => fail(nothingSaid()));
     const signal = AbortSignal.any([stopped, patience.over]);
     const call = { signal, metadata: SECURITY_HEADER };
     try {
       const request = create(X509SVIDRequestSchema);
       for await (const response of client.stream(fetchX509Svid, request, call)) {
+        silent[Symbol.dispose]();
         const { expiresAt } = accept(response);
         patience.extend(expiresAt - clock.now());
         delay = FIRST_DELAY_MS;
@@ -169,7 +173,7 @@ interface Patience extends Disposable {
 
 function createPatience(clock: Clock): Patience {
   const over = new AbortController();
-  const end = () => over.abort(new GrpcError("UNAVAILABLE", "the Workload API says nothing"));
+  const end = () => over.abort(nothingSaid());
   const begin = (ms: number) => {
     const timer = clock.timeout(ms);
     onAbort(timer.signal, end);
@@ -186,11 +190,28 @@ function createPatience(clock: Clock): Patience {
   };
 }
 
-/** The API does not say what is missing; for a newcomer it is always the same. */
-function wayOut({ code }: GrpcError, spiffeId: string | undefined): string {
-  if (code !== "PERMISSION_DENIED") return "";
-  const whose = spiffeId === undefined ? "" : ` for "${spiffeId}"`;
+function nothingSaid(): GrpcError {
+  return new GrpcError("UNAVAILABLE", "the Workload API says nothing");
+}
+
+type Asked = Pick<WatchOptions, "endpoint" | "spiffeId">;
+
+/** For a newcomer it is always the same that is missing; the API does not say it. */
+function wayOut({ code }: GrpcError, asked: Asked): string {
+  if (code !== "PERMISSION_DENIED") return checkOf(asked);
+  const whose = asked.spiffeId === undefined ? "" : ` for "${asked.spiffeId}"`;
   return `: no entry at SPIRE${whose} has selectors of this process yet`;
+}
+
+function checkOf({ endpoint }: Asked): string {
+  return `: check SPIFFE_ENDPOINT_SOCKET "${endpoint}", and that the agent behind it answers`;
+}
+
+/** Without what makes each try another: the same fault is told once. */
+function steady(message: string): string {
+  return message
+    .replace(/ \(\d{4}-\d\d-\d\dT[\d:.]+Z\)/, "")
+    .replace(/\.? *Resolution note: *$/, "");
 }
 
 function pick(response: X509SVIDResponse, wanted: string | undefined): Svid {
