@@ -1,6 +1,8 @@
+import { readAtMost } from "../lib/bytes.ts";
 import type { Clock } from "../lib/clock.ts";
 import { objectOrEmpty } from "../lib/json_object.ts";
 import { Secret } from "../lib/secret.ts";
+import { FORGE_VERSION } from "./forge/pages.ts";
 import { openStateDirectory } from "./state_directory.ts";
 import type { Child, Supervisor } from "./supervisor.ts";
 
@@ -14,7 +16,10 @@ export interface SampleForge {
 
 const POLL_MS = 50;
 
-/** Starts the sample forge as a child process on `port`; resolves once it answers. */
+/**
+ * Starts the sample forge as a child process on `port`; resolves once it answers. Rejects with
+ * `ChildError`, also when another program holds the port, or with the signal's reason.
+ */
 export async function startForge(options: {
   readonly directory: string;
   readonly port: number;
@@ -58,16 +63,21 @@ function needed(env: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(env).filter(([name]) => names.includes(name)));
 }
 
+/** Resolves once it is the forge that answers: another program may hold the port. */
 async function answers(port: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  while (true) {
-    try {
-      const response = await fetch(`http://127.0.0.1:${port}/`, { signal });
-      await response.body?.cancel();
-      if (response.status < 500) return;
-    } catch {
-      signal.throwIfAborted();
-    }
+  while (!(await isForge(`http://127.0.0.1:${port}/api/v1/version`, signal))) {
     await clock.sleep(POLL_MS, signal);
+  }
+}
+
+async function isForge(url: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const response = await fetch(url, { redirect: "error", signal });
+    const bytes = await readAtMost(response.body ?? [], 1_000);
+    return new TextDecoder().decode(bytes) === JSON.stringify({ version: FORGE_VERSION });
+  } catch {
+    signal.throwIfAborted();
+    return false;
   }
 }
 

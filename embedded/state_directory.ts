@@ -21,7 +21,8 @@ export async function openStateDirectory(directory: string): Promise<string> {
 /** A failure of the file system below `directory` in words that say what to do; others unchanged. */
 export function stateFailure(directory: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof StateError) return error;
-  const why = /^(.*) \(os error (\d+)\)/.exec(error.message);
+  // Words of ours before it, as of a child that has ended, say of what it is; that is no file of this folder.
+  const why = /^([^:]*) \(os error (\d+)\)/.exec(error.message);
   if (why === null) return error;
   const wayOut = why[2] === ENOSPC
     ? "free some space, or set STATE_DIR to a directory elsewhere"

@@ -49,7 +49,7 @@ Deno.test({
     const { signal } = new AbortController();
     // Each time it is another moment of the killer's life that is met.
     for (let time = 0; time < 5; time++) {
-      await using victim = startAs(userId, "while :; do sleep 60; done");
+      await using victim = startAs(userId, "exec sleep 600");
       await using freezer = startAs(userId, FREEZER);
       await eventually(async () => await stateOf(victim.pid) === "T", { what: "the victim" });
       await endProcesses({ folder: "/nowhere", leader: null, userId }, {

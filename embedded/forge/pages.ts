@@ -19,6 +19,9 @@ export interface ForgeTaskView {
   readonly url: string;
 }
 
+/** What the forge calls itself where Gitea tells its version. */
+export const FORGE_VERSION = "sample-forge";
+
 /**
  * Read-only pages: the list at `/`, a job at Gitea's path for it (`?format=json` for machines), and
  * `/api/forge/tasks`. Everything of a workflow or log is escaped; no script runs.
@@ -31,7 +34,7 @@ export function forgePages(forge: Forge): (request: Request) => Response {
     }
     if (pathname === "/") return page("Sample forge", listOf(forge));
     if (pathname === "/api/healthz") return Response.json({ status: "pass" });
-    if (pathname === "/api/v1/version") return Response.json({ version: "sample-forge" });
+    if (pathname === "/api/v1/version") return Response.json({ version: FORGE_VERSION });
     if (pathname === "/api/forge/tasks") {
       return Response.json(forge.jobs().map((job) => viewOf(forge, job)));
     }
