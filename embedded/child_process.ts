@@ -139,26 +139,43 @@ async function spawn(nursery: Nursery, spec: ChildSpec): Promise<RunningChild> {
   const [program, ...args] = spec.command;
   const log = childFile(nursery, spec.name, "log");
   await keepEnd(log, LOG_BYTES);
-  // The shell becomes the program: the pid is its own, and its output needs no reader.
-  const script = 'umask 077; log=$1; shift; exec "$@" >>"$log" 2>&1';
+  // The shell becomes the program: the pid is its own, and its output needs no reader. It waits for a
+  // line: should we be killed before the pid file is there, by which the next start finds what runs, it ends.
+  const script =
+    'umask 077; log=$1; shift; read -r _ || exit 125; exec "$@" </dev/null >>"$log" 2>&1';
   const child = new Deno.Command("/bin/sh", {
     args: ["-c", script, "sh", log, program, ...args],
     clearEnv: true,
     env: { ...spec.env },
     ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
-    stdin: "null",
+    stdin: "piped",
     stdout: "null",
     stderr: "null",
     detached: true,
   }).spawn();
   try {
     const pidfile = await writePidfile(childFile(nursery, spec.name, "pid"), child.pid, program);
+    await go(child);
     return { pid: child.pid, pidfile, ended: child.status };
   } catch (error) {
     // Nobody would ever find it again.
     signalProcess(-child.pid, "SIGKILL");
     await child.status;
+    await child.stdin.abort().catch(() => {});
     throw error;
+  }
+}
+
+/** Lets the shell become the program; one that has ended already is met at its status. */
+async function go({ stdin }: Deno.ChildProcess): Promise<void> {
+  const writer = stdin.getWriter();
+  try {
+    await writer.write(new TextEncoder().encode("\n"));
+    await writer.close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+  } finally {
+    writer.releaseLock();
   }
 }
 

@@ -59,6 +59,19 @@ Deno.test("start() runs a child in a session of its own and waits until it is re
   assert.equal((await ref(pid)).session, pid);
 });
 
+Deno.test("start() runs a child only once its pid file is there, or nobody would find it after a kill", async () => {
+  await using world = await setup();
+  const { directory } = world;
+  const script = `test -s ${directory}/a.pid && echo found; exec sleep 60`;
+  const child = await world.supervisor.start(shell("a", script), call);
+  await eventually(async () => (await child.lastLines()).includes("found"), { what: "its word" });
+  // Its pid file cannot be written.
+  await Deno.mkdir(`${directory}/b.pid.new`);
+  const running = world.supervisor.start(shell("b", `echo x >${directory}/ran`), call);
+  await assert.rejects(running, /b\.pid\.new/);
+  await assert.rejects(Deno.stat(`${directory}/ran`), Deno.errors.NotFound);
+});
+
 Deno.test("start() rejects with the last lines when the child ends before it is ready", async () => {
   await using world = await setup();
   const ready = (signal: AbortSignal) => systemClock.sleep(60_000, signal);
