@@ -2,7 +2,7 @@ import net from "node:net";
 import { boundGreeting } from "./greeting_bound.ts";
 
 /**
- * Takes two faults out of the sockets that `nats` 2.29 makes, by `createConnection(port, host, listener)`:
+ * Takes three faults out of the sockets that `nats` 2.29 makes, by `createConnection(port, host, listener)`:
  *
  * - It takes all listeners off its socket twice while it connects (after the dial, and after the server's
  *   INFO). A connection that is reset in between has nobody to tell: the error would be an uncaught one
@@ -12,6 +12,8 @@ import { boundGreeting } from "./greeting_bound.ts";
  *   write. A server that is gone or frozen takes nothing any more: with more unsent than the kernel holds,
  *   the connection would never be given up, nor made anew. So an empty write is done at once. (In Deno
  *   2.9.6 a socket of TLS takes everything by itself, and never holds up such a write.)
+ * - A server that accepts and says nothing is given up after `timeout`, and the socket forgotten, open:
+ *   one more with each try. Such a one is closed.
  *
  * The server's first line is bounded, too: see {@link boundGreeting}.
  */
@@ -31,6 +33,8 @@ export function guardSockets(): void {
   net.createConnection = create as typeof original;
 }
 
+/** Longer than the `timeout` that this folder connects with. */
+const SILENT_MS = 7_500;
 let guarded = false;
 
 function guard(socket: net.Socket): void {
@@ -42,6 +46,7 @@ function guard(socket: net.Socket): void {
     socket.on("error", ignore);
     return socket;
   };
+  boundSilence(socket, SILENT_MS);
   const { write } = socket;
   Object.assign(socket, {
     write(...args: readonly unknown[]): boolean {
@@ -51,6 +56,21 @@ function guard(socket: net.Socket): void {
       }
       queueMicrotask(() => done());
       return true;
+    },
+  });
+}
+
+/** Destroys a socket on which nothing has come after `ms`, whoever takes listeners off it. */
+export function boundSilence(socket: net.Socket, ms: number): void {
+  const limit = setTimeout(() => {
+    if (socket.bytesRead === 0) socket.destroy();
+  }, ms);
+  limit.unref();
+  const { destroy } = socket;
+  Object.assign(socket, {
+    destroy(...args: readonly unknown[]): net.Socket {
+      clearTimeout(limit);
+      return Reflect.apply(destroy, socket, args);
     },
   });
 }

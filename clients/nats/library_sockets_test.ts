@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import net from "node:net";
 import { abortable } from "../../lib/abortable.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { guardSockets } from "./library_sockets.ts";
+import { boundSilence, guardSockets } from "./library_sockets.ts";
 
 /** As the library has them. */
 const library: typeof net = createRequire(import.meta.url)("net");
@@ -45,5 +45,29 @@ Deno.test("guardSockets() lets an empty write be done although the server takes 
   socket.destroy();
   await closed;
   for (const peer of peers) peer.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+Deno.test("boundSilence() closes a socket on which nothing has come, and no other one", async () => {
+  let greets = true;
+  const server = net.createServer((peer) => void (greets && peer.write("INFO")));
+  const port = await portOf(server);
+  const open = async () => {
+    const socket = net.createConnection(port, "127.0.0.1", () => {});
+    boundSilence(socket, 200);
+    await new Promise((resolve) => socket.once("connect", resolve));
+    return socket;
+  };
+  const greeted = await open();
+  await new Promise((resolve) => greeted.once("data", resolve));
+  greets = false;
+  const ignored = await open();
+  ignored.removeAllListeners();
+  using limit = systemClock.timeout(5_000);
+  await abortable(new Promise((resolve) => ignored.once("close", resolve)), limit.signal);
+  assert.equal(greeted.destroyed, false);
+  const closed = new Promise((resolve) => greeted.once("close", resolve));
+  greeted.destroy();
+  await closed;
   await new Promise((resolve) => server.close(resolve));
 });
