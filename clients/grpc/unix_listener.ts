@@ -30,8 +30,9 @@ export function listenUnix(path: string, accept: (connection: Duplex) => void): 
   return {
     async [Symbol.asyncDispose]() {
       listener.close();
-      for (const stream of open) stream.destroy();
+      // One that is being accepted right now comes all the same.
       await accepting;
+      for (const stream of open) stream.destroy();
       await Deno.remove(path).catch((error) => {
         if (!(error instanceof Deno.errors.NotFound)) throw error;
       });
