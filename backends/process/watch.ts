@@ -6,18 +6,29 @@ import type { Logger } from "../../lib/logger.ts";
 /** Wakes whoever waits for a change. */
 export interface Bell {
   ring(): void;
-  /** Resolves at the next ring, after `ms`, or when the signal aborts. Never rejects. */
-  wait(ms: number, options: { readonly clock: Clock; readonly signal: AbortSignal }): Promise<void>;
+  /** How often it was rung. */
+  readonly rings: number;
+  /** Resolves when it was rung more than `heard` times, after `ms`, or at an abort. Never rejects. */
+  wait(
+    ms: number,
+    options: { readonly heard: number; readonly clock: Clock; readonly signal: AbortSignal },
+  ): Promise<void>;
 }
 
 /** Makes a {@link Bell}. */
 export function createBell(): Bell {
   const waiting = new Set<() => void>();
+  let rings = 0;
   return {
+    get rings() {
+      return rings;
+    },
     ring() {
+      rings++;
       for (const wake of waiting) wake();
     },
-    async wait(ms, { clock, signal }) {
+    async wait(ms, { heard, clock, signal }) {
+      if (rings > heard) return;
       const rung = new AbortController();
       const wake = () => rung.abort();
       waiting.add(wake);
@@ -50,12 +61,14 @@ export async function* pollChanges(
   let known = new Map<ExecutorName, string>();
   while (!signal.aborted) {
     let executors: Executor[];
+    // A change during the look, which may have come too late for that, makes it look again.
+    const heard = bell.rings;
     try {
       executors = await look(signal);
     } catch (error) {
       if (signal.aborted) return;
       logger.warn("executors cannot be listed", { error });
-      await bell.wait(pollMs * 4, { clock, signal });
+      await bell.wait(pollMs * 4, { heard, clock, signal });
       continue;
     }
     const seen = new Map(executors.map((executor) => [executor.name, fingerprint(executor)]));
@@ -68,7 +81,7 @@ export async function* pollChanges(
       if (!seen.has(name)) yield { name, executor: null };
     }
     known = seen;
-    await bell.wait(pollMs, { clock, signal });
+    await bell.wait(pollMs, { heard, clock, signal });
   }
 }
 
