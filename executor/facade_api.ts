@@ -18,6 +18,8 @@ import type { Call, ReportSender, Sent } from "./report_sender.ts";
 export const RPC_PREFIX = "/api/actions";
 
 const CALL_MS = 30_000;
+/** An answer takes no longer, unless the facade holds it back: a call that waits less proves nothing. */
+const SILENT_MS = 5_000;
 /** Codes of the Connect protocol that no repetition can change. */
 const FOR_GOOD = new Set([
   "permission_denied",
@@ -65,7 +67,8 @@ export function createFacadeApi(link: FacadeLink, clock: Clock): FacadeApi {
     request: { path: string; type: string; body: Uint8Array },
     { signal, timeoutMs }: Call & { readonly timeoutMs?: number },
   ): Promise<FacadeAnswer | { readonly kind: "later"; readonly why: string }> => {
-    using limit = clock.timeout(timeoutMs ?? CALL_MS);
+    const limitMs = timeoutMs ?? CALL_MS;
+    using limit = clock.timeout(limitMs);
     const headers = request.type === "application/proto"
       ? { "content-type": request.type, "connect-protocol-version": "1" }
       : { "content-type": request.type };
@@ -75,6 +78,7 @@ export function createFacadeApi(link: FacadeLink, clock: Clock): FacadeApi {
       });
     } catch (error) {
       signal.throwIfAborted();
+      if (limit.signal.aborted && limitMs >= SILENT_MS) link.suspect();
       if (!(error instanceof FacadeError) && !limit.signal.aborted) throw error;
       return { kind: "later", why: errorText(error) };
     }
@@ -92,7 +96,7 @@ export function createFacadeApi(link: FacadeLink, clock: Clock): FacadeApi {
     const bytes = new TextEncoder().encode(JSON.stringify(body));
     const answer = await post({ path, type: "application/json", body: bytes }, {
       ...call,
-      timeoutMs: 5000,
+      timeoutMs: SILENT_MS,
     });
     if ("kind" in answer) return answer;
     if (answer.status >= 200 && answer.status < 300) return { kind: "accepted", value: undefined };

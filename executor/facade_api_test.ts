@@ -16,6 +16,7 @@ function apiWith(answer: Partial<FacadeAnswer> & { readonly text?: string } | Er
         body: new TextEncoder().encode(answer.text ?? ""),
         ...answer,
       }),
+    suspect() {},
     [Symbol.dispose]() {},
   }, createFakeClock());
 }

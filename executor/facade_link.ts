@@ -30,6 +30,11 @@ export interface FacadeLink extends Disposable {
    * signal's reason.
    */
   post(request: FacadeRequest, call: { readonly signal: AbortSignal }): Promise<FacadeAnswer>;
+  /**
+   * Gives the present connections up for new calls, because one of them was silent: a facade that has
+   * vanished without a word leaves others like it. Calls in flight stay on theirs.
+   */
+  suspect(): void;
 }
 
 /** No answer from the facade: not reached, not the one we must meet, or cut off. */
@@ -77,6 +82,11 @@ export function createFacadeLink(svids: SvidHolder, options: FacadeLinkOptions):
     return pool;
   };
 
+  const retire = () => {
+    pool?.retire();
+    pool = undefined;
+  };
+
   return {
     async post(request, { signal }) {
       signal.throwIfAborted();
@@ -93,10 +103,8 @@ export function createFacadeLink(svids: SvidHolder, options: FacadeLinkOptions):
       });
       return await exchange(outgoing, { body: request.body, maxBytes, signal });
     },
-    [Symbol.dispose]() {
-      pool?.retire();
-      pool = undefined;
-    },
+    suspect: retire,
+    [Symbol.dispose]: retire,
   };
 }
 
