@@ -1,4 +1,9 @@
-import { connect, credsAuthenticator, type NatsConnection as Client } from "nats";
+import {
+  connect,
+  type ConnectionOptions,
+  credsAuthenticator,
+  type NatsConnection as Client,
+} from "nats";
 import type { Call } from "../../controller/backend.ts";
 import { QueueError } from "../../controller/queue.ts";
 import { abortable, onAbort } from "../../lib/abortable.ts";
@@ -123,7 +128,7 @@ export function connectNats(
   const dial = async (): Promise<Client> => {
     for (let attempt = 1;; attempt++) {
       try {
-        return await connect(await dialOptions(options, waitMs));
+        return await connectUntil(closing.signal, await dialOptions(options, waitMs));
       } catch (error) {
         closing.signal.throwIfAborted();
         const failure = connectFailure(error, options);
@@ -195,6 +200,21 @@ export function connectNats(
   };
   const running = run();
   return connection;
+}
+
+/**
+ * Rejects with the signal's reason when it aborts first: the library tries one server after the other,
+ * five seconds each, and cannot be told to stop. What it still makes is closed.
+ */
+async function connectUntil(signal: AbortSignal, options: ConnectionOptions): Promise<Client> {
+  signal.throwIfAborted();
+  const connecting = connect(options);
+  try {
+    return await abortable(connecting, signal);
+  } catch (error) {
+    if (signal.aborted) void connecting.then((client) => client.close()).catch(() => {});
+    throw error;
+  }
 }
 
 async function dialOptions(options: NatsOptions, waitMs: number) {
