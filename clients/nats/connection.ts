@@ -69,12 +69,9 @@ export interface NatsConnection extends AsyncDisposable {
   readonly wire: Requester;
 }
 
-/** The library gives each server five seconds to answer, and cannot be told to give up. */
-const ATTEMPT_MS = 1_000;
-
 /**
  * Connects in the background and returns at once. Dispose it to close; requests in flight are then
- * rejected. An attempt to connect is waited for no longer than a second: it ends by itself.
+ * rejected, and an attempt to connect is left to end by itself.
  */
 export function connectNats(
   options: NatsOptions,
@@ -194,8 +191,7 @@ export function connectNats(
       wire.detach(reason);
       await client?.close();
       closed.resolve();
-      using limit = clock.timeout(ATTEMPT_MS);
-      await abortable(running, limit.signal).catch(() => {});
+      await running;
     },
   };
   const running = run();
