@@ -301,7 +301,7 @@ Deno.test("runGate() ends with its codes when it cannot begin", async (t) => {
   await expect("no SVID", { svid: "none", limits: { identityMs: 100 } }, EXIT.identity, /no SVID/);
   await expect(
     "a facade of another identity",
-    { facadeId: "spiffe://example.org/other", limits: { facadeMs: 300 } },
+    { facadeId: "spiffe://example.org/other" },
     EXIT.facadeSilent,
     /met "spiffe:\/\/example.org\/controller", wanted "spiffe:\/\/example.org\/other"/,
   );
@@ -316,10 +316,7 @@ Deno.test("runGate() ends with its codes when it cannot begin", async (t) => {
 });
 
 Deno.test("runGate() sends nothing to a facade of another identity", async () => {
-  await using it = await setup({
-    facadeId: "spiffe://example.org/other",
-    limits: { facadeMs: 300 },
-  });
+  await using it = await setup({ facadeId: "spiffe://example.org/other" });
   await it.run();
   assert.deepEqual(it.facade.calls, []);
 });
