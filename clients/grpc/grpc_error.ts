@@ -38,8 +38,15 @@ export class GrpcError extends Error {
     if (error instanceof GrpcError) return error;
     const status = readStatus(error);
     const text = status.details ?? (error instanceof Error ? error.message : String(error));
-    return new GrpcError(grpcCode(status.code), text, { cause: error });
+    return new GrpcError(grpcCode(status.code), steady(text), { cause: error });
   }
+}
+
+/** Without the moment that grpc-js puts into it, and what it leaves empty: the same fault reads the same. */
+function steady(text: string): string {
+  return text
+    .replace(/ \(\d{4}-\d\d-\d\dT[\d:.]+Z\)/, "")
+    .replace(/\.? *Resolution note: *$/, "");
 }
 
 /** The name of a status code; numbers that gRPC does not know are UNKNOWN. */

@@ -96,7 +96,7 @@ export function watchSvids(options: WatchOptions, { signal }: { signal: AbortSig
   };
   const fail = (error: unknown) => {
     const text = error instanceof GrpcError
-      ? `${error.code}: ${steady(error.message)}${wayOut(error, options)}`
+      ? `${error.code}: ${error.message}${wayOut(error, options)}`
       : String(error);
     enter(current === null ? "waiting" : "stale", text);
   };
@@ -205,13 +205,6 @@ function wayOut({ code }: GrpcError, asked: Asked): string {
 
 function checkOf({ endpoint }: Asked): string {
   return `: check SPIFFE_ENDPOINT_SOCKET "${endpoint}", and that the agent behind it answers`;
-}
-
-/** Without what makes each try another: the same fault is told once. */
-function steady(message: string): string {
-  return message
-    .replace(/ \(\d{4}-\d\d-\d\dT[\d:.]+Z\)/, "")
-    .replace(/\.? *Resolution note: *$/, "");
 }
 
 function pick(response: X509SVIDResponse, wanted: string | undefined): Svid {
