@@ -4,6 +4,7 @@ import { openWorkloadSocket } from "../../embedded/workload_socket.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { silentLogger } from "../../lib/logger.ts";
 import { Result } from "../../proto/gen/runner/v1/messages_pb.ts";
+import { eventually } from "../support/eventually.ts";
 import {
   CAPABILITY,
   EXECUTOR_ID,
@@ -77,6 +78,40 @@ Deno.test("installExecutor() makes an executor that runs a job as another user, 
   // The gate has cleaned up after itself.
   assert.deepEqual([...Deno.readDirSync(home)].filter((entry) => /gate/.test(entry.name)), []);
   if (OTHER !== null) assert.equal((Deno.statSync(program).mode ?? 0) & 0o777, 0o711);
+  await Deno.remove(folder, { recursive: true });
+});
+
+/** Processes that were started with `words` in their command line. */
+async function started(words: string): Promise<number[]> {
+  const found: number[] = [];
+  for await (const { name } of Deno.readDir("/proc")) {
+    if (!/^[0-9]+$/.test(name)) continue;
+    const command = await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "");
+    if (command.includes(words)) found.push(Number(name));
+  }
+  return found;
+}
+
+Deno.test("installExecutor() ends with its signal, and nothing of it runs, though its program hangs", async () => {
+  const folder = await Deno.makeTempDir();
+  const stop = new AbortController();
+  const installing = installExecutor({
+    directory: folder,
+    root: false,
+    runnerBin: "/bin/true",
+    logger: silentLogger,
+    signal: stop.signal,
+  });
+  const ended = assert.rejects(installing, /^Error: stopped$/);
+  const [pid] = await eventually(async () => {
+    const found = await started(`${folder}/gate-`);
+    return found.length > 0 && found;
+  }, { what: "the gate to be warmed up", everyMs: 5 });
+  assert.ok(pid !== undefined);
+  Deno.kill(pid, "SIGSTOP");
+  stop.abort(new Error("stopped"));
+  await ended;
+  assert.deepEqual(await started(folder), []);
   await Deno.remove(folder, { recursive: true });
 });
 
