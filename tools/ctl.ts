@@ -54,7 +54,7 @@ export async function runCtl(args: readonly string[], options: CtlOptions): Prom
       signal,
       ...options.fetch === undefined ? {} : { fetch: options.fetch },
     });
-    return await runCommand(line, { client, clock, signal, ask: options.ask, out, conclude });
+    return await runCommand(line, { client, clock, signal, ask: options.ask, out, err, conclude });
   } catch (error) {
     if (error instanceof UsageError) {
       err(`${error.message}\nSee: deno task ctl --help\n`);

@@ -8,6 +8,7 @@ import type {
 } from "../controller/actions/actions.ts";
 import { previewRelease } from "../controller/actions/release_preview.ts";
 import type { OperationView } from "../controller/views/views.ts";
+import { untilAborted } from "../lib/abortable.ts";
 import { createFakeClock } from "../lib/fake_clock.ts";
 import { idOf } from "../tests/contract/queue_suite.ts";
 import { operationsOf } from "../tests/fakes/sample_pages.ts";
@@ -345,6 +346,56 @@ Deno.test("--wait follows an operation to its end, or says that it did not end i
   const failed = { ...running, state: "failed", error: "nobody knows" };
   assert.equal((await run(["drain", "vm", "--wait"], [running, failed])).code, 6);
   assert.equal((await run(["drain", "vm", "--wait", "--timeout", "2s"], [running])).code, 6);
+});
+
+Deno.test("--wait outlasts a dashboard that is away, and says so once", async () => {
+  const running: OperationView = operationsOf(0)[0] ?? assert.fail();
+  const clock = createFakeClock();
+  let [said, asked] = ["", 0];
+  const standby = { status: 503, detail: 'Ask the leader: it is "b"' };
+  const code = runCtl(["drain", "vm", "--wait", "--json"], {
+    env: {},
+    out() {},
+    err: (text) => void (said += text),
+    ask: null,
+    signal: new AbortController().signal,
+    clock,
+    fetch() {
+      asked++;
+      if (asked === 1 || asked === 30) return Promise.resolve(Response.json(running));
+      if (asked > 40) return Promise.resolve(Response.json({ ...running, state: "done" }));
+      return asked % 2 === 0
+        ? Promise.reject(new TypeError("connection refused"))
+        : Promise.resolve(Response.json(standby, { status: 503 }));
+    },
+  });
+  for (let n = 0; n < 120; n++) await clock.advance(500);
+  assert.equal(await code, 0);
+  assert.equal(said.match(/; waiting for it\n/g)?.length, 2, said);
+  assert.match(said, /connection refused|Ask the leader: it is "b" \(503\)/);
+});
+
+Deno.test("--wait ends with --timeout although an answer hangs", async () => {
+  const running: OperationView = operationsOf(0)[0] ?? assert.fail();
+  const clock = createFakeClock();
+  let asked = 0;
+  const code = runCtl(["drain", "vm", "--wait", "--timeout", "5s"], {
+    env: {},
+    out() {},
+    err() {},
+    ask: null,
+    signal: new AbortController().signal,
+    clock,
+    fetch: (_url, init) =>
+      asked++ === 0
+        ? Promise.resolve(Response.json(running))
+        : untilAborted(init?.signal ?? AbortSignal.abort()),
+  });
+  let ended: number | undefined;
+  const ending = code.then((exit) => ended = exit);
+  for (let n = 0; n < 11; n++) await clock.advance(500);
+  assert.equal(ended, 6);
+  await ending;
 });
 
 Deno.test("--wait waits no longer than --timeout although the wall clock is set back", async () => {

@@ -11,8 +11,8 @@ export interface ApiAnswer {
 
 /** The JSON API, as this tool speaks it. */
 export interface ApiClient {
-  /** Reads `/api/v1<path>`. */
-  get(path: string): Promise<ApiAnswer>;
+  /** Reads `/api/v1<path>`; rejects with the reason of `within` when that aborts first. */
+  get(path: string, within?: AbortSignal): Promise<ApiAnswer>;
   /** Takes an action: sent again after a lost connection, with the same key, so that it is taken once. */
   post(
     path: string,
@@ -30,6 +30,8 @@ const TRIES = 4;
 const FIRST_WAIT_MS = 250;
 const PATIENCE_MS = 20_000;
 
+type Sending = RequestInit & { readonly signal: AbortSignal };
+
 /** Makes an {@link ApiClient}. Throws {@link UnreachableError} when nobody answers in a few tries. */
 export function createApiClient(options: {
   /** Base URL of the dashboard. */
@@ -42,7 +44,7 @@ export function createApiClient(options: {
   const { url, token, clock, signal } = options;
   const ask = options.fetch ?? globalThis.fetch;
 
-  const once = async (path: string, init: RequestInit): Promise<ApiAnswer> => {
+  const once = async (path: string, init: Sending): Promise<ApiAnswer> => {
     using patience = clock.timeout(PATIENCE_MS);
     const headers = new Headers(init.headers);
     headers.set("accept", "application/json");
@@ -52,7 +54,7 @@ export function createApiClient(options: {
       headers,
       // A token must not follow to another host.
       redirect: "error",
-      signal: AbortSignal.any([signal, patience.signal]),
+      signal: AbortSignal.any([init.signal, patience.signal]),
     });
     const text = await response.text();
     const body = parse(text);
@@ -64,28 +66,30 @@ export function createApiClient(options: {
     return { status: response.status, body };
   };
 
-  const send = async (path: string, init: RequestInit): Promise<ApiAnswer> => {
+  const send = async (path: string, init: Sending): Promise<ApiAnswer> => {
     for (let attempt = 1;; attempt++) {
       try {
         const answer = await once(path, init);
         if (answer.status !== 503 || attempt >= TRIES) return answer;
       } catch (error) {
-        signal.throwIfAborted();
+        init.signal.throwIfAborted();
         if (error instanceof UnreachableError) throw error;
         if (attempt >= TRIES) {
           const why = error instanceof Error ? error.message : String(error);
           throw new UnreachableError(`Ask "${url}": ${why}; set ADMIN_URL to the dashboard`);
         }
       }
-      await clock.sleep(FIRST_WAIT_MS * 2 ** (attempt - 1), signal);
+      await clock.sleep(FIRST_WAIT_MS * 2 ** (attempt - 1), init.signal);
     }
   };
 
   return {
-    get: (path) => send(path, { method: "GET" }),
+    get: (path, within = signal) =>
+      send(path, { method: "GET", signal: AbortSignal.any([signal, within]) }),
     post: (path, body, headers) =>
       send(path, {
         method: "POST",
+        signal,
         headers: { "content-type": "application/json", ...headers },
         body: JSON.stringify(body),
       }),

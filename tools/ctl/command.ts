@@ -13,6 +13,8 @@ export interface CommandDeps {
   /** Answers of people; null where nobody can be asked. */
   readonly ask: ((question: string) => string | null) | null;
   readonly out: (text: string) => void;
+  /** For what is no result. */
+  readonly err: (text: string) => void;
   /** Prints what an answer means, and gives the exit code. */
   conclude(answer: ApiAnswer, show: (body: unknown) => string): number;
 }
