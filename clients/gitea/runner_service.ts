@@ -134,9 +134,12 @@ export function createGitea(options: GiteaOptions): GiteaClient {
   } satisfies GiteaClient;
 }
 
+/** Kept connections to a Gitea that vanished without a word, with its node, cost one call each. */
+const IDLE_MS = 20_000;
+
 /** HTTP/1.1 only: uploads through HTTP/2 are slow here. */
 function ownConnections(): { fetch: typeof globalThis.fetch; close(): void } {
-  const client = Deno.createHttpClient({ http1: true, http2: false });
+  const client = Deno.createHttpClient({ http1: true, http2: false, poolIdleTimeout: IDLE_MS });
   return {
     fetch: (input, init) => globalThis.fetch(input, { ...init, client }),
     close: () => client.close(),
