@@ -16,6 +16,7 @@ import { ctl, labelled, PATIENCE, post, read, take } from "./forms.ts";
 import type { Grounds, Jobs, Place } from "./grounds.ts";
 import { inspect, LIGHT } from "./looks.ts";
 import { standby } from "./standby_part.ts";
+import { steadyPage } from "./steady_page.ts";
 import { check, freePort, openPage } from "./support.ts";
 
 /** What the steps of this part share. */
@@ -158,7 +159,7 @@ async function killedInTheMiddle(
     const { sources } = await read<StatusView>(url, "status");
     return sources.nats.state === "down";
   }, { what: "the page to say that NATS is away", timeoutMs: 30_000 });
-  const late = await page.context().newPage();
+  const late = steadyPage(await page.context().newPage());
   await late.goto(`${url}/`);
   await inspect(late, folder, "real-nats-late");
   await late.close();

@@ -9,6 +9,7 @@ import { listenWeb } from "../../web/listen.ts";
 import { createWeb } from "../../web/server.ts";
 import { createFakeActions, type FakeActions } from "../fakes/actions.ts";
 import { createFakeViews, type FakeViews, type FakeViewsOptions } from "../fakes/views.ts";
+import { NETWORK_CHANGED, steadyPage } from "./steady_page.ts";
 
 /** A dashboard on a port of its own, showing fake data. */
 export interface Site extends AsyncDisposable {
@@ -83,10 +84,12 @@ export async function openPage(
   url: string,
   options: { readonly quiet?: boolean } = {},
 ): Promise<Page> {
-  const page = await context.newPage();
+  const page = steadyPage(await context.newPage());
   if (options.quiet !== true) {
     page.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) fail(`console: ${message.text()}`);
+      const text = message.text();
+      const isOurs = !text.includes(NETWORK_CHANGED);
+      if (isOurs && ["error", "warning"].includes(message.type())) fail(`console: ${text}`);
     });
     page.on("pageerror", (error) => fail(`page: ${error.message}`));
   }
