@@ -1,7 +1,7 @@
 import { delimiter, join } from "node:path";
 import { signalProcess } from "../backends/process/proc.ts";
 import { onAbort } from "../lib/abortable.ts";
-import { concatBytes } from "../lib/bytes.ts";
+import { readUntil } from "../lib/bytes.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error_text.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -181,7 +181,7 @@ async function run(
   const either = AbortSignal.any([signal, limit.signal]);
   using _killing = onAbort(either, () => signalProcess(-child.pid, "SIGKILL"));
   const enough = new AbortController();
-  const printed = [child.stdout, child.stderr].map((stream) => readAll(stream, enough.signal));
+  const printed = [child.stdout, child.stderr].map((stream) => readUntil(stream, enough.signal));
   const { code } = await child.status;
   // What left its group may hold its output open for as long as it lives.
   using patience = clock.timeout(LAST_WORDS_MS);
@@ -201,17 +201,6 @@ function spawn(command: string, options: Deno.CommandOptions): Deno.ChildProcess
     if (error instanceof Deno.errors.NotFound) throw new Error(`"${command}" is not installed`);
     throw error;
   }
-}
-
-/** What comes until the end, or until it is `enough`. */
-async function readAll(stream: ReadableStream<Uint8Array>, enough: AbortSignal): Promise<string> {
-  const reader = stream.getReader();
-  using _leaving = onAbort(enough, () => void reader.cancel().catch(() => {}));
-  const parts: Uint8Array[] = [];
-  for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    parts.push(read.value);
-  }
-  return new TextDecoder().decode(concatBytes(parts));
 }
 
 /** Go makes its module cache read-only, but outside of the draft; what cannot be removed is left. */

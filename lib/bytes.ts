@@ -1,3 +1,5 @@
+import { onAbort } from "./abortable.ts";
+
 /** All parts, one after the other. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
@@ -30,4 +32,21 @@ export async function readAtMost(
     parts.push(part);
   }
   return concatBytes(parts);
+}
+
+/**
+ * What a stream brings until its end, or until it is `enough`, as text: whoever has written it may have left
+ * it open to another. Rejects as the stream does.
+ */
+export async function readUntil(
+  stream: ReadableStream<Uint8Array>,
+  enough: AbortSignal,
+): Promise<string> {
+  const reader = stream.getReader();
+  using _leaving = onAbort(enough, () => void reader.cancel().catch(() => {}));
+  const parts: Uint8Array[] = [];
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    parts.push(read.value);
+  }
+  return new TextDecoder().decode(concatBytes(parts));
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { concatBytes, readAtMost, sameBytes } from "./bytes.ts";
+import { concatBytes, readAtMost, readUntil, sameBytes } from "./bytes.ts";
 
 Deno.test("concatBytes() joins views of larger buffers, and nothing", () => {
   const view = new Uint8Array([9, 1, 2, 9]).subarray(1, 3);
@@ -29,4 +29,15 @@ Deno.test("readAtMost() gives a body that fits, and reads no further into one th
   assert.equal(await readAtMost(body(), 2), undefined);
   assert.equal(read, 2);
   assert.deepEqual(await readAtMost([], 0), new Uint8Array());
+});
+
+Deno.test("readUntil() gives what came by the end, or by the moment in which it is enough", async () => {
+  const bytes = new TextEncoder().encode("said");
+  const never = new AbortController().signal;
+  assert.equal(await readUntil(new Blob([bytes]).stream(), never), "said");
+  const open = new ReadableStream({ start: (controller) => controller.enqueue(bytes) });
+  const enough = new AbortController();
+  const read = readUntil(open, enough.signal);
+  enough.abort();
+  assert.equal(await read, "said");
 });

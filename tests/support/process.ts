@@ -1,5 +1,5 @@
 import { onAbort } from "../../lib/abortable.ts";
-import { concatBytes } from "../../lib/bytes.ts";
+import { readUntil } from "../../lib/bytes.ts";
 
 /** What a program that has ended left behind. */
 export interface Output {
@@ -53,7 +53,7 @@ export async function run(
     timers.push(setTimeout(() => send("SIGKILL"), PATIENCE_MS));
   });
   const enough = new AbortController();
-  const printed = [child.stdout, child.stderr].map((stream) => readAll(stream, enough.signal));
+  const printed = [child.stdout, child.stderr].map((stream) => readUntil(stream, enough.signal));
   const { code } = await child.status;
   timers.push(setTimeout(() => enough.abort(), lastWordsMs));
   const [stdout = "", stderr = ""] = await Promise.all(printed);
@@ -66,17 +66,6 @@ export async function run(
     );
   }
   return { code, stdout, stderr };
-}
-
-/** What comes until the end, or until it is `enough`. */
-async function readAll(stream: ReadableStream<Uint8Array>, enough: AbortSignal): Promise<string> {
-  const reader = stream.getReader();
-  using _leaving = onAbort(enough, () => void reader.cancel().catch(() => {}));
-  const parts: Uint8Array[] = [];
-  for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    parts.push(read.value);
-  }
-  return new TextDecoder().decode(concatBytes(parts));
 }
 
 /** A program that runs beside the test; disposing it stops it. */
